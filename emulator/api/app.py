@@ -1,0 +1,168 @@
+"""The ASGI application of /v1: one request from its first byte to its last.
+
+Law: built once per process and immutable. The deployment a request is for is in the scope's state,
+put there by whoever owns the socket it came in on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from emulator import render
+from emulator.api import gates, parse
+from emulator.api.call import Call, Stream
+from emulator.api.operations import OPERATIONS
+from emulator.api.routes import Routes
+from emulator.clock import stopwatch
+from emulator.redaction import scrub
+from emulator.refusals import INTERNAL_MESSAGE, Refusal
+from emulator.runtime.journal import Entry
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+    from emulator.api.call import Reply
+    from emulator.domain import idempotency
+    from emulator.runtime.deployment import Deployment
+    from emulator.runtime.feed import Reader
+
+LOG: Final = logging.getLogger("emulator")
+
+Headers = list[tuple[bytes, bytes]]
+
+_JSON: Final = (b"content-type", b"application/json")
+_LINK: Final = (b"link", b'</v1/openapi.json>; rel="service-desc"')
+_EVENTS: Final = (b"content-type", b"text/event-stream; charset=utf-8")
+_NO_CACHE: Final = (b"cache-control", b"no-cache")
+
+
+class Holder(Protocol):
+    """Whoever owns the socket: its present deployment changes when it is reset."""
+
+    deployment: Deployment
+
+
+class Api:
+    """Serves /v1 for whatever deployment the scope's state holds."""
+
+    def __init__(self) -> None:
+        self._routes = Routes(OPERATIONS)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = stopwatch()
+        holder: Holder = scope["state"]["emulator"]
+        deployment = holder.deployment
+        world = deployment.world
+        request_id = world.ids.request()
+        headers: Headers = [(b"x-request-id", request_id.encode()), _LINK]
+        entry = Entry(scope["method"], scrub(scope["path"]), {}, 0, request_id, world.now())
+        key: idempotency.Scope | None = None
+        try:
+            operation, values = self._routes.find(scope["method"], scope["raw_path"])
+            call = Call(deployment, request_id, values, {}, dict(scope["headers"]))
+            try:
+                headers += gates.check_token(operation, call)
+            except gates.Limited as limited:
+                headers += limited.budget
+                raise
+            finally:
+                if call.maybe_token is not None:
+                    entry.token_id = call.maybe_token.id
+            gates.check_scope(operation, call)
+            key, answer = gates.claim_key(operation, call, scope["raw_path"])
+            if answer is not None:
+                key = None
+                await _send(send, entry, deployment, headers, answer.status, answer.body)
+                return
+            if scope["query_string"]:
+                call.query = parse.read_query(scope["query_string"], operation.query)
+                entry.query = {name: scrub(str(value)) for name, value in call.query.items()}
+            if operation.writes:
+                await gates.read_body(operation, call, receive, entry)
+            reply = await operation.handler(call)
+            if isinstance(reply, Stream):
+                await _stream(scope, receive, send, entry, deployment, headers, reply.reader)
+                return
+            status = reply.status or operation.status
+            body = render.encode(reply.content)
+            if key is not None:
+                world.keys.finish(key, status, body, world.now())
+                key = None
+            await _send(send, entry, deployment, headers + reply.headers, status, body)
+        except Refusal as refused:
+            await _refuse(send, entry, deployment, headers, refused)
+        except parse.Disconnected:
+            pass
+        except Exception as error:
+            _log(request_id, error)
+            await _refuse(send, entry, deployment, headers, Refusal("internal_error", INTERNAL_MESSAGE))
+        finally:
+            if key is not None:
+                world.keys.finish(key, 0, b"", world.now())
+            entry.duration_ms = round((stopwatch() - started) * 1000, 3)
+
+
+async def _send(
+    send: Send, entry: Entry, deployment: Deployment, headers: Headers, status: int, body: bytes
+) -> None:
+    entry.status = status
+    deployment.journal.add(entry, deployment.world.settings.journal_limit)
+    length = (b"content-length", b"%d" % len(body))
+    await send({"type": "http.response.start", "status": status, "headers": [_JSON, length, *headers]})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _refuse(send: Send, entry: Entry, deployment: Deployment, headers: Headers, refused: Refusal) -> None:
+    entry.code = refused.code
+    extra = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in refused.headers.items()]
+    if refused.retry_after is not None:
+        extra.append((b"retry-after", b"%d" % refused.retry_after))
+    body = render.encode(render.refusal(refused, entry.request_id))
+    await _send(send, entry, deployment, headers + extra, refused.status, body)
+
+
+async def _stream(
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+    entry: Entry,
+    deployment: Deployment,
+    headers: Headers,
+    reader: Reader,
+) -> None:
+    """Send an event stream until it ends, its client leaves, or it falls too far behind."""
+    entry.status = 200
+    deployment.journal.add(entry, deployment.world.settings.journal_limit)
+
+    async def write() -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [_EVENTS, _NO_CACHE, *headers]})
+        async for chunk in reader.chunks():
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def gone() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    writer = asyncio.ensure_future(write())
+    leaver = asyncio.ensure_future(gone())
+    tasks: set[asyncio.Future[Any]] = {writer, leaver}
+    try:
+        # A reader that overran is left without an end: the server then closes its connection.
+        await asyncio.wait((*tasks, reader.overrun), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        deployment.feed.close(reader)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _log(request_id: str, error: Exception) -> None:
+    """Log a fault of ours by its place, never by its values."""
+    frames = traceback.extract_tb(error.__traceback__)
+    places = " < ".join(f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in reversed(frames[-6:]))
+    LOG.error("internal error in request %s: %s at %s", request_id, type(error).__name__, places)

@@ -1,0 +1,83 @@
+"""The gates of a request, in the order the contract checks them (contract §2).
+
+path → verb → token → rate → scope → idempotency key → query → body → shape; what follows (does the
+object exist, does its state allow it) is the handler's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from emulator.api import parse
+from emulator.api.shapes import kept, shape_of
+from emulator.refusals import Refusal
+
+if TYPE_CHECKING:
+    from starlette.types import Receive
+
+    from emulator.api.call import Call
+    from emulator.api.operations import Operation
+    from emulator.domain.idempotency import Answer, Scope
+    from emulator.runtime.journal import Entry
+
+
+def check_token(operation: Operation, call: Call) -> tuple[tuple[bytes, bytes], ...]:
+    """Token, then rate. Gives the budget headers of the reply."""
+    if operation.public:
+        return ()
+    world = call.world
+    header = call.headers.get(b"authorization")
+    text = None if header is None else header.decode("latin-1")
+    call.maybe_token = world.access.authenticate(text, world.now())
+    budget = world.budget(call.token, creates_session=operation.creates_session)
+    wait = budget.take(world.now())
+    if wait is not None and world.settings.rates == "published":
+        raise Limited(budget.headers(), budget.per_minute, wait)
+    return budget.headers()
+
+
+class Limited(Refusal):
+    """A call past its budget; `budget` are the headers its refusal carries all the same."""
+
+    def __init__(self, budget: tuple[tuple[bytes, bytes], ...], per_minute: int, wait: int) -> None:
+        message = f"This token may make {per_minute} such calls a minute. Try again in {wait} seconds."
+        super().__init__("rate_limit_exceeded", message, retry_after=wait)
+        self.budget = budget
+
+
+def check_scope(operation: Operation, call: Call) -> None:
+    """The token must have one of the operation's scopes."""
+    if operation.scopes:
+        call.token.require(*operation.scopes)
+
+
+def claim_key(operation: Operation, call: Call, raw_path: bytes) -> tuple[Scope | None, Answer | None]:
+    """Claim the idempotency key of a write. Gives the scope to finish, or the answer to replay."""
+    if not operation.writes or call.maybe_token is None:
+        return None, None
+    key = parse.idempotency_key(call.headers.get(b"idempotency-key"))
+    if key is None:
+        return None, None
+    scope = (call.token.id, operation.verb, raw_path.decode("latin-1"), key)
+    return scope, call.world.keys.begin(scope, call.world.now())
+
+
+async def read_body(operation: Operation, call: Call, receive: Receive, entry: Entry) -> None:
+    """Read, size, decode and shape the body; what the journal may keep of it is put on `entry`."""
+    settings = call.world.settings
+    ceiling = settings.create_body_limit if operation.creates_session else settings.body_limit
+    body = await parse.read_body(receive, call.headers, ceiling)
+    if operation.request is None:
+        # Some clients send a content type, some an empty object, with calls that take no body.
+        if body.strip() not in (b"", b"{}", b"null"):
+            raise parse.no_body(body)
+        return
+    try:
+        value: dict[str, Any] = parse.read_json(body)
+    except Refusal:
+        entry.body = f"[{len(body)} bytes that are not a JSON object]"
+        raise
+    entry.body = kept(shape_of(operation.request), value)
+    if operation.narrow is not None and (scope := operation.narrow(value)) is not None:
+        call.token.require(scope)
+    call.body = parse.shaped(operation.request, value)

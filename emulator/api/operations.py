@@ -1,0 +1,211 @@
+"""The operation table: what the API can do, each operation declared once.
+
+Routing, scope checks, refusals of unknown parameters, `Allow`, the OpenAPI document, the journal's
+allowlist and the contract tests all follow from it (contract §4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from emulator.api import events, health, sessions, tools
+from emulator.api.parse import Parameter
+from emulator.wire import common
+from emulator.wire import events as event_shapes
+from emulator.wire import sessions as session_shapes
+from emulator.wire import tools as tool_shapes
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from pydantic import BaseModel
+
+    from emulator.api.call import Call, Reply, Stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One operation. `scopes`: any of them will do; `narrow` names the one that must be there once
+    the body is known. `instead` refuses verbs of the same path with words of their own."""
+
+    verb: str
+    path: str
+    summary: str
+    handler: Callable[[Call], Awaitable[Reply | Stream]]
+    response: type[BaseModel]
+    status: int = 200
+    scopes: tuple[str, ...] = ()
+    narrow: Callable[[dict[str, Any]], str | None] | None = None
+    request: type[BaseModel] | None = None
+    query: tuple[Parameter, ...] = ()
+    public: bool = False
+    stream: bool = False
+    creates_session: bool = False
+    instead: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def writes(self) -> bool:
+        """Whether it can change something, and so takes an idempotency key."""
+        return self.verb != "GET"
+
+
+LIMIT: Final = Parameter("limit", "limit", "How many to return; 20 when absent.")
+ORDER: Final = Parameter("order", "order", "By time of creation; newest first when absent.")
+AFTER: Final = Parameter("after", "text", "The `last_id` of the page before.")
+PAGING: Final = (LIMIT, ORDER, AFTER)
+CURSOR: Final = Parameter(
+    "last_event_id", "cursor", "Replay what was kept after this event first. The header `Last-Event-ID` does the same."
+)
+ROOT: Final = Parameter("root", "text", "Only this session and what was created below it, 16 levels deep.")
+
+_SESSION: Final = "/v1/sessions/{session_id}"
+_READ: Final = ("sessions:read",)
+_WRITE: Final = ("sessions:write",)
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    Operation(
+        verb="GET",
+        path="/v1/health",
+        summary="Check the access token",
+        handler=health.get_health,
+        response=common.Health,
+    ),
+    Operation(
+        verb="GET",
+        path="/v1/openapi.json",
+        summary="Retrieve this document",
+        handler=health.get_openapi,
+        response=common.OpenApiDocument,
+        public=True,
+    ),
+    Operation(
+        verb="GET",
+        path="/v1/sessions",
+        summary="List sessions",
+        handler=sessions.list_sessions,
+        response=session_shapes.SessionList,
+        scopes=_READ,
+        query=(
+            *PAGING,
+            Parameter(
+                "status", "choice", "Only sessions that read so now.", ("idle", "working", "requires_action", "failed")
+            ),
+            Parameter("source", "choice", "Only sessions created through this door.", ("api", "console")),
+            Parameter("created_by_token", "text", "Only sessions this token created; `me` is the one that asks."),
+            Parameter("metadata", "pair", "Only sessions with this label, as key:value."),
+            ROOT,
+        ),
+    ),
+    Operation(
+        verb="POST",
+        path="/v1/sessions",
+        summary="Create a session",
+        handler=sessions.create_session,
+        request=session_shapes.SessionCreateRequest,
+        response=session_shapes.Session,
+        status=201,
+        scopes=_WRITE,
+        creates_session=True,
+    ),
+    Operation(
+        verb="GET",
+        path=_SESSION,
+        summary="Retrieve a session",
+        handler=sessions.get_session,
+        response=session_shapes.Session,
+        scopes=_READ,
+    ),
+    Operation(
+        verb="PATCH",
+        path=_SESSION,
+        summary="Update a session",
+        handler=sessions.patch_session,
+        request=session_shapes.SessionPatchRequest,
+        response=session_shapes.Session,
+        scopes=_WRITE,
+    ),
+    Operation(
+        verb="DELETE",
+        path=_SESSION,
+        summary="Delete a session",
+        handler=sessions.delete_session,
+        response=common.Deleted,
+        scopes=_WRITE,
+    ),
+    Operation(
+        verb="GET",
+        path=f"{_SESSION}/turns",
+        summary="List turns",
+        handler=sessions.list_turns,
+        response=session_shapes.TurnList,
+        scopes=_READ,
+        query=PAGING,
+    ),
+    Operation(
+        verb="GET",
+        path=f"{_SESSION}/turns/{{turn_id}}",
+        summary="Retrieve a turn",
+        handler=sessions.get_turn,
+        response=session_shapes.Turn,
+        scopes=_READ,
+    ),
+    Operation(
+        verb="GET",
+        path=f"{_SESSION}/items",
+        summary="List items",
+        handler=sessions.list_items,
+        response=session_shapes.ItemList,
+        scopes=_READ,
+        query=PAGING,
+    ),
+    Operation(
+        verb="PUT",
+        path=f"{_SESSION}/tools",
+        summary="Replace a session's tools",
+        handler=tools.put_tools,
+        request=tool_shapes.ToolsRequest,
+        response=tool_shapes.ToolConfig,
+        scopes=_WRITE,
+        instead={"POST": "The tool set is replaced, not appended to: send the whole of it with PUT."},
+    ),
+    Operation(
+        verb="GET",
+        path=f"{_SESSION}/tools",
+        summary="Read a session's tools",
+        handler=tools.get_tools,
+        response=tool_shapes.ToolConfig,
+        scopes=_READ,
+    ),
+    Operation(
+        verb="GET",
+        path=f"{_SESSION}/events",
+        summary="Stream a session's events",
+        handler=events.stream_session,
+        response=event_shapes.EventStream,
+        scopes=_READ,
+        query=(CURSOR,),
+        stream=True,
+    ),
+    Operation(
+        verb="POST",
+        path=f"{_SESSION}/events",
+        summary="Send input to a session",
+        handler=events.post_events,
+        request=event_shapes.EventsRequest,
+        response=event_shapes.InputAccepted,
+        status=202,
+        scopes=("sessions:write", "tools:respond"),
+        narrow=events.scope_of,
+    ),
+    Operation(
+        verb="GET",
+        path="/v1/events",
+        summary="Stream every session's events",
+        handler=events.stream_organization,
+        response=event_shapes.EventStream,
+        scopes=_READ,
+        query=(CURSOR, ROOT),
+        stream=True,
+    ),
+)

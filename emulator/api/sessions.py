@@ -1,0 +1,225 @@
+"""Sessions, their turns and their items (contract §6, §8)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from emulator import render
+from emulator.api.call import Reply
+from emulator.api.tools import tool_set
+from emulator.domain.pages import cut
+from emulator.domain.session import Agent, Session
+from emulator.refusals import Refusal, invalid, not_found
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from emulator.api.call import Call
+    from emulator.wire import sessions as wire
+
+_REPO: Final = re.compile(r"[A-Za-z0-9_.\-]+/[A-Za-z0-9_.\-]+")
+
+
+async def create_session(call: Call) -> Reply:
+    """Open a session, with a first message if there is one: all of it or none."""
+    body: wire.SessionCreateRequest = call.body
+    organization, world = call.organization, call.world
+    agent = _agent(call, body.agent)
+    repo = _repo(call, body.environment)
+    _environment(body.environment)
+    if body.parent_session_id is not None:
+        organization.session(body.parent_session_id)
+    text = None if body.input is None else content_text(body.input, "input")
+    organization.check_room(world.settings.session_limit)
+    session = Session(
+        organization.next_session_id(),
+        log=organization.log,
+        ids=world.ids,
+        now=world.now(),
+        agent=agent,
+        title=body.title,
+        metadata=body.metadata,
+        created_by_token=call.token.id,
+        parent_session_id=body.parent_session_id,
+        repo=repo,
+    )
+    organization.add(session)
+    if text is not None:
+        await _open_with(call, session, text)
+    return Reply(render.session(session))
+
+
+async def list_sessions(call: Call) -> Reply:
+    """A page of the organization's sessions."""
+    organization, query = call.organization, call.query
+    checks: list[Callable[[Session], bool]] = []
+    if (status := query.get("status")) is not None:
+        checks.append(lambda session: session.status == status)
+    if (source := query.get("source")) is not None:
+        checks.append(lambda session: session.source == source)
+    if (creator := query.get("created_by_token")) is not None:
+        token_id = call.token.id if creator == "me" else creator
+        checks.append(lambda session: session.created_by_token == token_id)
+    if (pair := query.get("metadata")) is not None:
+        key, value = pair
+        checks.append(lambda session: session.metadata.get(key) == value)
+    if (root := query.get("root")) is not None:
+        organization.session(root)
+        checks.append(lambda session: organization.in_tree(session.id, root))
+    page = cut(
+        organization.sessions,
+        organization.position,
+        lambda session: session.id,
+        keep=(lambda session: all(check(session) for check in checks)) if checks else None,
+        **_paging(query),
+    )
+    return Reply(render.page(page, render.session))
+
+
+async def get_session(call: Call) -> Reply:
+    """Read one session; the only read that carries its tools."""
+    return Reply(render.session(call.session, disabled=call.world.settings.disabled_tools))
+
+
+async def patch_session(call: Call) -> Reply:
+    """Change what can be changed of a session, all of it or none."""
+    body: wire.SessionPatchRequest = call.body
+    changes = body.agent.model_fields_set if body.agent is not None else set()
+    if not (body.model_fields_set - {"agent"}) and not changes:
+        raise invalid(
+            "Nothing to change: send any of `title`, `metadata`, `agent.model` with `agent.model_credential_id`, "
+            "`agent.instructions`, `agent.approval_mode` or `agent.permission_rules`."
+        )
+    session = call.session
+    agent = session.agent
+    if body.agent is not None:
+        if ("model" in changes) != ("model_credential_id" in changes):
+            raise invalid("`agent.model` and `agent.model_credential_id` are changed together: send both or neither.")
+        if "model" in changes:
+            connection = call.organization.connection(body.agent.model, body.agent.model_credential_id, "agent.")
+            agent.model, agent.model_credential_id = connection.model, connection.id
+        if "instructions" in changes:
+            agent.instructions = body.agent.instructions or None
+        if body.agent.approval_mode is not None:
+            agent.approval_mode = body.agent.approval_mode
+        if body.agent.permission_rules is not None:
+            agent.permission_rules = [_rule(rule) for rule in body.agent.permission_rules]
+    if "title" in body.model_fields_set:
+        session.title = body.title
+    if "metadata" in body.model_fields_set:
+        session.metadata = dict(body.metadata or {})
+    session.touch(call.world.now())
+    return Reply(render.session(session))
+
+
+async def delete_session(call: Call) -> Reply:
+    """Destroy a session and free its place."""
+    session = call.session
+    await call.deployment.engine.delete(call.organization, session)
+    return Reply(render.deleted("session", session.id))
+
+
+async def list_turns(call: Call) -> Reply:
+    """A page of a session's turns."""
+    session = call.session
+    numbers = {turn.id: n for n, turn in enumerate(session.turns)} if "after" in call.query else {}
+    page = cut(session.turns, numbers.get, lambda turn: turn.id, **_paging(call.query))
+    return Reply(render.page(page, render.turn))
+
+
+async def get_turn(call: Call) -> Reply:
+    """Read one turn."""
+    turn = call.session.turn(call.path["turn_id"])
+    if turn is None:
+        raise not_found(f"No turn {call.path['turn_id']!r} in this session.")
+    return Reply(render.turn(turn))
+
+
+async def list_items(call: Call) -> Reply:
+    """A page of a session's items."""
+    transcript = call.organization.transcript(call.session)
+    page = cut(transcript.refresh(), transcript.position, lambda item_id: item_id, **_paging(call.query))
+    return Reply(render.page(page, lambda item_id: transcript.item(transcript.position(item_id) or 0)))
+
+
+def content_text(content: str | list[wire.InputText], path: str) -> str:
+    """The text of a message. Raises 400 when there is none."""
+    text = content if isinstance(content, str) else "".join(part.text for part in content)
+    if not text.strip():
+        raise invalid(f"`{path}` must not be empty.")
+    return text
+
+
+async def _open_with(call: Call, session: Session, text: str) -> None:
+    engine = call.deployment.engine
+    try:
+        await engine.message(call.organization, session, text)
+    except Refusal as refused:
+        if not call.world.settings.orphan_sessions:
+            await engine.delete(call.organization, session)
+            raise
+        raise Refusal(
+            refused.code,
+            f"{refused.message} We also could not remove the session we had created for it, so {session.id} still "
+            "exists and still holds one of this organization's session slots — delete it with DELETE "
+            f"/v1/sessions/{session.id}.",
+            retry_after=refused.retry_after,
+        ) from None
+    await engine.reply_when_ready(session, call.request_id)
+
+
+def _agent(call: Call, sent: wire.AgentConfig | None) -> Agent:
+    organization = call.organization
+    if sent is None:
+        connection = organization.connection(None, None, "agent.")
+        return Agent(connection.model, connection.id)
+    if sent.id is not None:
+        raise not_found(f"No agent {sent.id!r}: this organization has none.")
+    tools = tool_set(sent.tools, sent.text, "agent.tools")
+    connection = organization.connection(sent.model, sent.model_credential_id, "agent.")
+    return Agent(
+        connection.model,
+        connection.id,
+        instructions=sent.instructions or None,
+        approval_mode=sent.approval_mode or "auto",
+        permission_rules=[_rule(rule) for rule in sent.permission_rules or ()],
+        tools=tools,
+    )
+
+
+def _rule(rule: wire.PermissionRule) -> dict[str, Any]:
+    return rule.model_dump(exclude_unset=True)
+
+
+def _repo(call: Call, environment: wire.EnvironmentConfig | None) -> str | None:
+    repo = None if environment is None else environment.repo
+    if repo is None or _REPO.fullmatch(repo):
+        if repo is not None and not call.world.settings.github:
+            raise invalid(
+                "`environment.repo` needs GitHub, which this organization has not connected. Connect it in the "
+                "Console under Settings, App integrations, then create the session again."
+            )
+        return repo
+    path = urlsplit(repo).path if "://" in repo else repo.rpartition(":")[2]
+    corrected = "/".join([part for part in path.removesuffix(".git").split("/") if part][-2:])
+    if _REPO.fullmatch(corrected) and corrected != repo:
+        raise invalid(f"`environment.repo` is a repository as owner/name, not an address. Send `{corrected}`.")
+    raise invalid("`environment.repo` is a repository as owner/name.")
+
+
+def _environment(environment: wire.EnvironmentConfig | None) -> None:
+    """Refuse what nothing stands behind, rather than swallow it."""
+    if environment is None:
+        return
+    if environment.template_id is not None:
+        raise not_found(f"No agent {environment.template_id!r} for `environment.template_id`: this organization has none.")
+    if environment.profiles:
+        raise not_found(f"No environment profile {environment.profiles[0]!r}: this organization has none.")
+    if environment.files:
+        raise invalid("`environment.files` is not served by this emulator yet; leave it out.")
+
+
+def _paging(query: dict[str, Any]) -> dict[str, Any]:
+    return {name: query[name] for name in ("limit", "order", "after") if name in query}

@@ -1,0 +1,55 @@
+"""Pages: one way to cut a list, for every list (contract §13)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+
+from emulator.domain.limits import DEFAULT_PAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """A slice of a list, in the order asked for. `last_id` is the cursor of the next page."""
+
+    data: list[T]
+    has_more: bool
+    last_id: str | None
+
+
+def cut(
+    oldest_first: Sequence[T],
+    position: Callable[[str], int | None],
+    identify: Callable[[T], str],
+    *,
+    limit: int = DEFAULT_PAGE,
+    order: Literal["asc", "desc"] = "desc",
+    after: str | None = None,
+    keep: Callable[[T], bool] | None = None,
+) -> Page[T]:
+    """A page of `oldest_first`. A cursor that cannot be placed gives an empty page.
+
+    `position` places an id in the list; `keep` filters. Reads only as far as the page needs.
+    """
+    step = 1 if order == "asc" else -1
+    index = 0 if order == "asc" else len(oldest_first) - 1
+    if after is not None:
+        place = position(after)
+        if place is None:
+            return Page([], has_more=False, last_id=None)
+        index = place + step
+    data: list[T] = []
+    while 0 <= index < len(oldest_first):
+        entry = oldest_first[index]
+        index += step
+        if keep is not None and not keep(entry):
+            continue
+        if len(data) == limit:
+            return Page(data, has_more=True, last_id=identify(data[-1]))
+        data.append(entry)
+    return Page(data, has_more=False, last_id=identify(data[-1]) if data else None)

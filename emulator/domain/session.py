@@ -1,0 +1,327 @@
+"""Session: a conversation with the agent, its turns and what it waits for.
+
+Law: one funnel. Every change is a method here that first checks, then moves states through the
+tables of `transitions`, then records what happened in the event log. A method that raises has
+changed nothing. Times are handed in (`now`, Unix milliseconds), as are ids.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from emulator.domain import transitions
+from emulator.domain.files import Artifact, Files, content_type
+from emulator.domain.tools import ToolSet
+from emulator.domain.transitions import IllegalTransition, step
+
+if TYPE_CHECKING:
+    from emulator.domain.event_log import Event, EventLog
+    from emulator.domain.transitions import SessionStatus, TurnStatus, WorkspaceState
+    from emulator.ids import Ids
+
+ActionType: TypeAlias = Literal["function_call", "approval", "question"]
+ActionState: TypeAlias = Literal["open", "answered", "expired", "lost", "dropped"]
+
+
+@dataclass(slots=True)
+class Action:
+    """Something a session waits for. `lost`: the sandbox no longer holds the call."""
+
+    type: ActionType
+    turn_id: str
+    call_id: str
+    name: str
+    arguments: dict[str, Any]
+    created_at: int
+    expires_at: int | None = None
+    state: ActionState = "open"
+    lost: bool = False
+
+
+@dataclass(slots=True)
+class Turn:
+    """One run of the agent. `artifacts` is `None` until it has settled and never after (contract §8).
+
+    `leaving` holds the files it left to be published, from settling to publication.
+    """
+
+    id: str
+    session_id: str
+    number: int
+    text: str
+    created_at: int
+    status: TurnStatus = "working"
+    started_at: int | None = None
+    completed_at: int | None = None
+    artifacts: Literal["pending", "ready", "partial", "failed"] | None = None
+    artifacts_skipped: list[dict[str, str]] = field(default_factory=list)
+    error: dict[str, str] | None = None
+    leaving: list[tuple[str, bytes]] = field(default_factory=list)
+
+    @property
+    def settled(self) -> bool:
+        return self.status != "working"
+
+
+@dataclass(slots=True)
+class Agent:
+    """What runs in a session, and how freely."""
+
+    model: str | None
+    model_credential_id: str | None
+    id: str | None = None
+    instructions: str | None = None
+    approval_mode: str = "auto"
+    permission_rules: list[dict[str, Any]] = field(default_factory=list)
+    tools: ToolSet = field(default_factory=ToolSet)
+
+
+@dataclass(slots=True)
+class Workspace:
+    """The sandbox of a session. `servers_started`: its MCP servers have been connected to."""
+
+    state: WorkspaceState = "unknown"
+    servers_started: bool = False
+    ready_at: int = 0
+    tools: ToolSet | None = None
+    files: Files = field(default_factory=Files)
+    repo: dict[str, str | None] | None = None
+
+
+@dataclass(slots=True)
+class Preview:
+    """The address of what the agent serves."""
+
+    url: str | None = None
+    port: int | None = None
+    published_url: str | None = None
+    body: str | None = None
+
+
+class Session:
+    """One session. `log` is its organization's; `ids` gives every id below it."""
+
+    def __init__(
+        self,
+        session_id: str,
+        *,
+        log: EventLog,
+        ids: Ids,
+        now: int,
+        agent: Agent,
+        title: str | None = None,
+        metadata: dict[str, str] | None = None,
+        source: str | None = "api",
+        created_by_token: str | None = None,
+        parent_session_id: str | None = None,
+        repo: str | None = None,
+    ) -> None:
+        self.id = session_id
+        self.log = log
+        self.ids = ids
+        self.agent = agent
+        self.title = title
+        self.metadata = dict(metadata or {})
+        self.source = source
+        self.created_by_token = created_by_token
+        self.parent_session_id = parent_session_id
+        self.created_at = now
+        self.updated_at = now
+        self.status: SessionStatus = "idle"
+        self.workspace = Workspace(
+            repo=None if repo is None else {"full_name": repo, "branch": None, "clone_error": None}
+        )
+        self.preview = Preview()
+        self.turns: list[Turn] = []
+        # The turn the agent is on or about to begin, parked or not.
+        self.current: Turn | None = None
+        self.queue: deque[Turn] = deque()
+        self.actions: dict[str, Action] = {}
+        self.artifacts: list[Artifact] = []
+        self.deferred_context: list[str] = []
+        self.deleted = False
+        self._calls = 0
+
+    # What can be asked of it
+
+    @property
+    def busy(self) -> bool:
+        """Whether a message sent now would wait behind a turn."""
+        return self.current is not None or bool(self.queue)
+
+    def required_actions(self) -> list[Action]:
+        """What is waited for now, oldest first."""
+        if self.status != "requires_action":
+            return []
+        return [action for action in self.actions.values() if action.state == "open"]
+
+    def turn(self, turn_id: str) -> Turn | None:
+        return next((turn for turn in self.turns if turn.id == turn_id), None)
+
+    def next_call_id(self) -> str:
+        """The id of the next tool call in this session."""
+        self._calls += 1
+        return self.ids.derive("call", self.id, self._calls, length=8)
+
+    # Commands
+
+    def touch(self, now: int) -> None:
+        """Note that something about the session changed."""
+        self.updated_at = max(self.updated_at, now)
+
+    def record(self, event_type: str, payload: dict[str, Any]) -> Event:
+        """Put an event on the log."""
+        event = self.log.append(self.id, event_type, payload)
+        self.touch(event.created_at)
+        return event
+
+    def workspace_step(self, command: str) -> None:
+        """Move the workspace's state; what a client sees of it goes on the log."""
+        workspace = self.workspace
+        before, workspace.state = workspace.state, step(transitions.WORKSPACE, workspace.state, command)
+        match command:
+            case "start":
+                if workspace.repo is not None and workspace.repo["clone_error"] is None:
+                    workspace.repo["branch"] = "main"
+                self.record("sandbox.created", {"state": "running"})
+            case "pause":
+                self.record("sandbox.paused", {"state": "paused"})
+            case "resume":
+                self.record("sandbox.resumed", {"state": "running"})
+            case "give_up":
+                self.record("workspace.recovery_failed", {"message": "no snapshot was available for this workspace"})
+            case "reclaim":
+                workspace.servers_started = False
+                workspace.tools = None
+                workspace.files.clear()
+                self.preview.url = self.preview.port = None
+            case _:
+                assert (before, command) in transitions.WORKSPACE
+
+    def cannot_start(self, message: str) -> None:
+        """Record that a run could not begin: no turn opens, the session reads `failed` (contract §5)."""
+        self.status = step(transitions.SESSION, self.status, "fail")
+        self.record("agent.error", {"message": message, "origin": "sandbox"})
+
+    def open_turn(self, text: str, now: int) -> Turn:
+        """Take a message. The turn begins later, by `start`; behind another it waits in the queue."""
+        status = step(transitions.SESSION, self.status, "open")
+        number = len(self.turns) + 1
+        turn = Turn(self.ids.derive("turn", self.id, number), self.id, number, text, now)
+        self.status = status
+        self.turns.append(turn)
+        if self.busy:
+            self.queue.append(turn)
+            self.record("message.queued", {"text": text, "position": len(self.queue)})
+        else:
+            self.current = turn
+            self.record("user.message", {"text": text})
+        return turn
+
+    def dequeue(self) -> Turn | None:
+        """The turn to begin now that nothing runs, its message put into the conversation."""
+        if not self.queue or self.current is not None:
+            return None
+        turn = self.current = self.queue.popleft()
+        self.status = step(transitions.SESSION, self.status, "open")
+        self.record("message.dequeued", {"text": turn.text})
+        self.record("user.message", {"text": turn.text})
+        return turn
+
+    def start(self, turn: Turn) -> None:
+        """Begin a turn."""
+        if turn.started_at is not None or turn.settled:
+            raise IllegalTransition("a turn begins once")
+        turn.started_at = self.record("turn.started", {"turnId": turn.id}).created_at
+
+    def ask(
+        self,
+        turn: Turn,
+        action_type: ActionType,
+        name: str,
+        arguments: dict[str, Any],
+        event: tuple[str, dict[str, Any]],
+        *,
+        timeout_seconds: int | None = None,
+        lost: bool = False,
+    ) -> Action:
+        """Park the turn on something only the client can give. `event` is what the stream shows of it."""
+        if turn.settled:
+            raise IllegalTransition("a settled turn asks for nothing")
+        status = step(transitions.SESSION, self.status, "ask")
+        call_id = self.next_call_id()
+        action = Action(action_type, turn.id, call_id, name, arguments, 0, lost=lost)
+        # In place before the event: whoever reads the session on seeing it finds the action there.
+        self.status = status
+        self.actions[call_id] = action
+        kind, payload = event
+        action.created_at = self.record(kind, {"toolCallId": call_id, **payload}).created_at
+        if timeout_seconds is not None:
+            action.expires_at = action.created_at + timeout_seconds * 1000
+        return action
+
+    def close_action(self, action: Action, state: ActionState, event: tuple[str, dict[str, Any]] | None) -> None:
+        """Stop waiting for an action. `event` is what the stream shows of it, if anything."""
+        if action.state != "open":
+            raise IllegalTransition("an action closes once")
+        status = self.status
+        action.state = state
+        if not any(other.state == "open" for other in self.actions.values()):
+            status = step(transitions.SESSION, self.status, "answered")
+        self.status = status
+        if event is not None:
+            kind, payload = event
+            self.record(kind, {"toolCallId": action.call_id, **payload})
+
+    def settle(
+        self,
+        turn: Turn,
+        command: Literal["complete", "fail", "cancel"],
+        error: dict[str, str] | None = None,
+        *,
+        origin: str | None = None,
+    ) -> None:
+        """End a turn for good. What it still waited for is dropped; `origin` says who failed it."""
+        status = step(transitions.TURN, turn.status, command)
+        for action in self.actions.values():
+            if action.turn_id == turn.id and action.state == "open":
+                event = None
+                if action.type == "approval":
+                    reason = "The turn ended before anybody decided."
+                    denial = {"approved": False, "name": action.name, "code": "aborted", "reason": reason}
+                    event = ("approval.resolved", denial)
+                self.close_action(action, "dropped", event)
+        self.status = step(transitions.SESSION, self.status, command)
+        turn.status = status
+        turn.error = error
+        self.current = None
+        turn.artifacts = "pending"
+        turn.leaving, turn.artifacts_skipped = self.workspace.files.take_unpublished()
+        if error is not None:
+            self.record("agent.error", {"message": error["message"], **({"origin": origin} if origin else {})})
+        turn.completed_at = self.record("turn.ended", {"turnId": turn.id}).created_at
+        for text in self.deferred_context:
+            self.record("user.context", {"text": text})
+        self.deferred_context.clear()
+
+    def publish(self, turn: Turn) -> None:
+        """Publish what the turn left under /workspace/outputs (contract §10)."""
+        if turn.artifacts != "pending":
+            raise IllegalTransition("a turn is published once")
+        for path, content in turn.leaving:
+            artifact_id = self.ids.derive("art", self.id, len(self.artifacts) + 1)
+            payload = {"id": artifact_id, "path": path, "size_bytes": len(content), "turn_id": turn.id}
+            created_at = self.record("artifact.created", payload).created_at
+            self.artifacts.append(Artifact(artifact_id, turn.id, path, content, content_type(path), created_at))
+        turn.leaving.clear()
+        turn.artifacts = "partial" if turn.artifacts_skipped else "ready"
+
+    def add_context(self, text: str) -> bool:
+        """Add context for the agent; behind a running turn it lands after it. Whether the sandbox is up."""
+        if self.busy:
+            self.deferred_context.append(text)
+        else:
+            self.record("user.context", {"text": text})
+        return self.workspace.state == "running"

@@ -1,0 +1,210 @@
+"""The world: everything one emulator knows. A reset is a new one.
+
+Law: nothing outlives it and nothing is shared between two. It holds state and finds things in it;
+what changes a session is in `session`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from emulator.domain.access import DEFAULT_ORGANIZATION, DEFAULT_SCOPES, Access, Token
+from emulator.domain.event_log import Codec, EventLog
+from emulator.domain.idempotency import Keys
+from emulator.domain.limits import GENERAL_PER_MINUTE, SESSIONS_PER_MINUTE, TREE_DEPTH, Budget
+from emulator.domain.transcript import Transcript
+from emulator.ids import Ids
+from emulator.refusals import Refusal, invalid, not_found
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from emulator.domain.session import Session
+    from emulator.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConnection:
+    """A model credential of an organization, as far as sessions need it."""
+
+    id: str
+    label: str
+    connector: str
+    model: str
+    is_default: bool
+
+
+class Organization:
+    """One customer: its sessions, its event log, its connections."""
+
+    def __init__(self, organization_id: str, ids: Ids, codec: Codec, stamp: Callable[[], int], settings: Settings) -> None:
+        self.id = organization_id
+        self.ids = ids
+        self.log = EventLog(codec, stamp)
+        self.sessions: list[Session] = []
+        self.connections = [
+            ModelConnection(ids.derive("cred", organization_id, n), c.label, c.connector, c.model, n == 1)
+            for n, c in enumerate(settings.connections, start=1)
+        ]
+        self._by_id: dict[str, Session] = {}
+        self._ordinals: list[int] = []
+        self._ordinal_of: dict[str, int] = {}
+        self._transcripts: dict[str, Transcript] = {}
+        self._created = 0
+
+    def next_session_id(self) -> str:
+        """The id the next session gets."""
+        self._created += 1
+        return self.ids.session(self.id, self._created)
+
+    def add(self, session: Session) -> None:
+        """Keep a new session."""
+        self._by_id[session.id] = session
+        self._ordinal_of[session.id] = self._created
+        self._ordinals.append(self._created)
+        self.sessions.append(session)
+
+    def remove(self, session: Session) -> None:
+        """Forget a session and everything that happened in it."""
+        place = self.position(session.id)
+        if place is None:
+            return
+        session.deleted = True
+        del self.sessions[place], self._ordinals[place]
+        del self._by_id[session.id], self._ordinal_of[session.id]
+        self._transcripts.pop(session.id, None)
+        self.log.forget(session.id)
+
+    def position(self, session_id: str) -> int | None:
+        """Where a session stands among all, oldest first."""
+        ordinal = self._ordinal_of.get(session_id)
+        return None if ordinal is None else bisect_left(self._ordinals, ordinal)
+
+    def find(self, session_id: str) -> Session | None:
+        return self._by_id.get(session_id)
+
+    def session(self, session_id: str) -> Session:
+        """The session of that id. Raises 404 in the same words whether it never was or is another's."""
+        session = self._by_id.get(session_id)
+        if session is None:
+            raise not_found(f"No session {session_id!r}.")
+        return session
+
+    def transcript(self, session: Session) -> Transcript:
+        """The reader of a session's items."""
+        transcript = self._transcripts.get(session.id)
+        if transcript is None:
+            transcript = self._transcripts[session.id] = Transcript(session.id, self.log, self.ids)
+        return transcript
+
+    def in_tree(self, session_id: str, root: str) -> bool:
+        """Whether a session is `root` or below it, at most 16 levels down (contract §6)."""
+        for _ in range(TREE_DEPTH):
+            if session_id == root:
+                return True
+            session = self._by_id.get(session_id)
+            if session is None or session.parent_session_id is None:
+                return False
+            session_id = session.parent_session_id
+        return False
+
+    def check_room(self, limit: int) -> None:
+        """Raise 429 `project_limit_exceeded` when another session would be one too many."""
+        if len(self.sessions) >= limit:
+            raise Refusal(
+                "project_limit_exceeded",
+                f"This organization has {len(self.sessions)} sessions, and {limit} is the most it may have. "
+                "Delete one with DELETE /v1/sessions/{session_id}; waiting does not free any.",
+            )
+
+    def connection(self, model: str | None, credential_id: str | None, path: str) -> ModelConnection:
+        """The connection a session runs on. Three distinct refusals (contract §6).
+
+        `path` is where the two fields stand in the request, with its dot: `agent.`.
+        """
+        if not self.connections:
+            raise invalid("This organization has no model connected. Connect one with POST /v1/model-credentials.")
+        if credential_id is None:
+            chosen = next(connection for connection in self.connections if connection.is_default)
+        else:
+            found = next((connection for connection in self.connections if connection.id == credential_id), None)
+            if found is None:
+                raise invalid(
+                    f"This organization has no model connection with id {credential_id}. "
+                    f"`{path}model_credential_id` is one that GET /v1/model-credentials lists."
+                )
+            chosen = found
+        if model is not None and model != chosen.model:
+            raise invalid(
+                f"This organization's selected connection runs {chosen.model}, not {model}. "
+                f"Send `{path}model_credential_id` of a connection that runs it, or leave `{path}model` out."
+            )
+        return chosen
+
+
+class World:
+    """The state behind one emulator. `now` and `stamp` are its clock's."""
+
+    def __init__(self, settings: Settings, codec: Codec, now: Callable[[], int], stamp: Callable[[], int]) -> None:
+        self.settings = settings
+        self.now = now
+        self.ids = Ids(settings.seed)
+        self.access = Access()
+        self.keys = Keys()
+        self._codec = codec
+        self._stamp = stamp
+        self._organizations: dict[str, Organization] = {}
+        self._budgets: dict[tuple[str, str], Budget] = {}
+        self._minted = 0
+
+    def organization(self, organization_id: str) -> Organization:
+        """An organization, made when first named."""
+        organization = self._organizations.get(organization_id)
+        if organization is None:
+            organization = Organization(organization_id, self.ids, self._codec, self._stamp, self.settings)
+            self._organizations[organization_id] = organization
+        return organization
+
+    def organizations(self) -> list[Organization]:
+        return list(self._organizations.values())
+
+    def sessions(self) -> Iterable[Session]:
+        """Every session of every organization."""
+        for organization in self._organizations.values():
+            yield from organization.sessions
+
+    def find_session(self, session_id: str) -> tuple[Organization, Session] | None:
+        """A session and its organization, whoever's it is: for the control side only."""
+        for organization in self._organizations.values():
+            session = organization.find(session_id)
+            if session is not None:
+                return organization, session
+        return None
+
+    def mint(
+        self,
+        text: str | None = None,
+        *,
+        scopes: Iterable[str] = DEFAULT_SCOPES,
+        organization: str = DEFAULT_ORGANIZATION,
+        expires_in: float | None = None,
+    ) -> tuple[str, Token]:
+        """Make a token and give its text, once, with it. `expires_in` is in seconds of the clock."""
+        self._minted += 1
+        token_id = self.ids.derive("tok", organization, self._minted)
+        if text is None:
+            text = self.ids.derive("gbr_pat", organization, self._minted, length=32)
+        expires_at = None if expires_in is None else self.now() + round(expires_in * 1000)
+        token = Token(token_id, organization, frozenset(scopes), expires_at)
+        self.access.add(text, token)
+        return text, token
+
+    def budget(self, token: Token, *, creates_session: bool) -> Budget:
+        """What a token has left in the bucket this call uses."""
+        resource, per_minute = ("sessions", SESSIONS_PER_MINUTE) if creates_session else ("general", GENERAL_PER_MINUTE)
+        budget = self._budgets.get((token.id, resource))
+        if budget is None:
+            budget = self._budgets[token.id, resource] = Budget.full(resource, per_minute, self.now())
+        return budget

@@ -1,0 +1,209 @@
+"""The pytest plugin: the fixtures `gobare`, `gobare_session` and `gobare_env`.
+
+Law: it is loaded in every run of whoever has it installed, so it imports nothing heavy until a
+fixture is used. A script error fails the test it happened in, in its call phase, with the script's
+own traceback.
+"""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Mapping
+
+    from emulator.server import Emulator
+    from emulator.settings import Settings
+
+_FIXTURES: Final = ("gobare", "gobare_session")
+# How long a finished test waits for an agent that has not come to rest, before its verdict.
+_LAST_SECONDS: Final = 0.2
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addini("gobare_scenario", "scenario file of every emulator, relative to the ini file", default="")
+    parser.addini("gobare_settings", "settings of every emulator, one name=value a line", type="linelist", default=[])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "gobare(scenario=None, **settings): the scenario and the settings of this test's gobare emulator",
+    )
+    if config.getini("gobare_settings") or config.getini("gobare_scenario"):
+        _from_ini(config)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("gobare") is not None:
+            try:
+                _wanted(item)
+            except ValueError as error:
+                raise pytest.UsageError(f"{item.nodeid}: {error}") from None
+
+
+@pytest.fixture
+def gobare(request: pytest.FixtureRequest) -> Iterator[Emulator]:
+    """A fresh emulator on a port of its own, stopped when the test ends."""
+    from emulator.server import Emulator
+
+    settings, scenario = _wanted(request.node)
+    with Emulator(settings=settings, scenario=scenario) as emulator:
+        yield emulator
+
+
+@pytest.fixture(scope="session")
+def _gobare_server() -> Iterator[Emulator]:
+    from emulator.server import Emulator
+
+    with Emulator() as emulator:
+        yield emulator
+
+
+@pytest.fixture
+def gobare_session(request: pytest.FixtureRequest, _gobare_server: Emulator) -> Emulator:
+    """One emulator and one address for the whole run of this worker, reset before each test."""
+    _gobare_server.begin_again(*_wanted(request.node))
+    return _gobare_server
+
+
+@pytest.fixture
+def gobare_env(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Emulator:
+    """The test's emulator, with GOBARE_API and GOBARE_TOKEN set to it."""
+    name = "gobare_session" if "gobare_session" in request.fixturenames else "gobare"
+    emulator: Emulator = request.getfixturevalue(name)
+    monkeypatch.setenv("GOBARE_API", emulator.url)
+    monkeypatch.setenv("GOBARE_TOKEN", emulator.token)
+    return emulator
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    __tracebackhide__ = True
+    try:
+        result = yield
+    except BaseException:
+        _note_faults(item)
+        raise
+    for emulator in _emulators(item):
+        _check(emulator)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.when == "call" and report.failed:
+        for emulator in _emulators(item):
+            report.sections += _sections(emulator)
+    return report
+
+
+def _emulators(item: pytest.Item) -> list[Emulator]:
+    """The emulators a test was given, each once."""
+    given: Mapping[str, Any] = getattr(item, "funcargs", None) or {}
+    found: list[Emulator] = []
+    for name in (*_FIXTURES, "gobare_env"):
+        emulator = given.get(name)
+        if emulator is not None and emulator not in found:
+            found.append(emulator)
+    return found
+
+
+def _check(emulator: Emulator) -> None:
+    """Raise what a script raised, as the test's own failure."""
+    __tracebackhide__ = True
+    from emulator.server import EmulatorStuck
+
+    try:
+        emulator.rest(_LAST_SECONDS)
+    except EmulatorStuck as stuck:
+        pytest.fail(str(stuck), pytrace=False)
+    if emulator.blocked:
+        pytest.fail(emulator.blocked[0], pytrace=False)
+    for fault in emulator.faults:
+        if isinstance(fault.error, KeyboardInterrupt | SystemExit | GeneratorExit | pytest.exit.Exception):
+            # These would end the whole run, which was not the script's to end.
+            raise RuntimeError(f"the script raised {fault.message}") from fault.error
+        raise fault.error
+
+
+def _note_faults(item: pytest.Item) -> None:
+    """A test that failed by itself still shows what its script raised."""
+    for emulator in _emulators(item):
+        for text in emulator.blocked:
+            item.add_report_section("call", "gobare script", text)
+        for fault in emulator.faults:
+            lines = traceback.format_exception(fault.error)
+            item.add_report_section("call", "gobare script", f"at {fault.where}\n{''.join(lines)}")
+
+
+def _sections(emulator: Emulator) -> list[tuple[str, str]]:
+    """The transcript and the journal of a failed test."""
+    try:
+        transcript = str(emulator.transcript())
+        requests = [
+            f"{entry.status} {entry.method} {entry.path} {entry.request_id} {entry.body or ''}".rstrip()
+            for entry in emulator.requests
+        ]
+    except RuntimeError as error:
+        return [("gobare", str(error))]
+    return [("gobare transcript", transcript), ("gobare requests", "\n".join(requests))]
+
+
+def _wanted(item: Any) -> tuple[Settings, str | Path | Mapping[str, Any] | None]:
+    """The settings and the scenario of a test: the ini file's, then its markers', the nearest last.
+
+    Raises `ValueError` for a name that is no setting, a value it does not take, a missing file.
+    """
+    from emulator.settings import changed
+
+    settings, scenario = _from_ini(item.config)
+    for mark in reversed(list(item.iter_markers("gobare"))):
+        if mark.args:
+            raise ValueError("the gobare marker takes names: scenario=… and settings")
+        values = dict(mark.kwargs)
+        wanted = values.pop("scenario", None)
+        settings = changed(settings, values)
+        if isinstance(wanted, str | Path):
+            scenario = _find(Path(wanted), Path(item.path).parent, item.config.rootpath)
+        elif wanted is not None:
+            scenario = wanted
+    return settings, scenario
+
+
+def _from_ini(config: pytest.Config) -> tuple[Settings, str | Path | Mapping[str, Any] | None]:
+    from emulator.settings import SettingError, Settings, from_texts
+
+    texts: dict[str, str] = {}
+    for line in config.getini("gobare_settings"):
+        name, equals, text = line.partition("=")
+        if not equals:
+            raise pytest.UsageError(f"gobare_settings: {line!r} is not of the form name=value")
+        texts[name.strip()] = text.strip()
+    try:
+        settings = from_texts(Settings(), texts)
+    except SettingError as error:
+        raise pytest.UsageError(f"gobare_settings: {error}") from None
+    named = config.getini("gobare_scenario")
+    if not named:
+        return settings, None
+    base = config.inipath.parent if config.inipath is not None else config.rootpath
+    try:
+        return settings, _find(Path(named), base)
+    except ValueError as error:
+        raise pytest.UsageError(f"gobare_scenario: {error}") from None
+
+
+def _find(path: Path, *folders: Path) -> Path:
+    for folder in folders:
+        if (folder / path).is_file():
+            return folder / path
+    raise ValueError(f"there is no scenario file {path} in {', '.join(str(folder) for folder in folders)}")

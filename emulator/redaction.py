@@ -1,0 +1,90 @@
+"""Redaction: secrets that cannot be printed, and text that may contain one.
+
+Law: a secret that reaches this process is wrapped in `Secret` at the first door and only unwrapped
+(`reveal`) where it is used on purpose. Everything that prints, formats, pickles or serialises a
+`Secret` either sees a placeholder or raises.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, NoReturn
+
+WITHHELD: Final = "[withheld]"
+
+# An access token wherever it turns up: a path, a query, a log line.
+_TOKEN = re.compile(r"gbr_pat_[A-Za-z0-9_\-.~+/=]*")
+_USERINFO = re.compile(r"(?<=://)[^/?#@\s]*@")
+
+
+class Secret:
+    """A string that is kept and compared but never shown.
+
+    `str`, `repr` and `format` give `[withheld]`; pickling, JSON encoding and iteration raise
+    `TypeError`. `reveal()` returns the text.
+    """
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        """The secret itself. Call it only where the secret is used."""
+        return self._text
+
+    def __repr__(self) -> str:
+        return WITHHELD
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return WITHHELD
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._text == self._text
+
+    def __hash__(self) -> int:
+        return hash((Secret, self._text))
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Secret is not serialised")
+
+
+def scrub(text: str) -> str:
+    """`text` with anything shaped like an access token, and any user info of a URL, withheld."""
+    if "gbr_pat_" in text:
+        text = _TOKEN.sub(WITHHELD, text)
+    if "://" in text:
+        text = _USERINFO.sub(f"{WITHHELD}@", text)
+    return text
+
+
+def scrub_value(value: Any) -> Any:
+    """`scrub` applied to every string of a JSON value, keys included."""
+    match value:
+        case str():
+            return scrub(value)
+        case list():
+            return [scrub_value(entry) for entry in value]
+        case dict():
+            return {scrub(key): scrub_value(entry) for key, entry in value.items()}
+        case _:
+            return value
+
+
+def size_of(value: Any) -> str:
+    """How much was withheld, for a journal that keeps names and sizes: `text of 12 characters`."""
+    match value:
+        case str():
+            return f"text of {len(value)} characters"
+        case list():
+            return f"list of {len(value)}"
+        case dict():
+            return f"object of {len(value)}"
+        case bool():
+            return "boolean"
+        case None:
+            return "null"
+        case _:
+            return "number"

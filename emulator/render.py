@@ -1,0 +1,199 @@
+"""Render: the one door out. Domain objects become the API's JSON here, and refusals its envelope.
+
+Law: whatever a client reads has passed through this module, so redaction happens here and nowhere
+is forgotten (contract §1, §2, §5).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import from_json, to_json
+
+from emulator.domain.tools import BuiltIn, FunctionTool, McpTool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from emulator.domain.pages import Page, T
+    from emulator.domain.session import Action, Session, Turn
+    from emulator.domain.tools import Tool, ToolSet
+    from emulator.refusals import Refusal
+
+
+def encode(value: Any) -> bytes:
+    """A JSON value as compact UTF-8."""
+    return to_json(value)
+
+
+def decode(body: bytes) -> Any:
+    """JSON bytes as a value. Raises `ValueError`, also for NaN, lone surrogates and absurd nesting."""
+    return from_json(body, allow_inf_nan=False, cache_strings="keys")
+
+
+class FrameCodec:
+    """Events as server-sent frames, byte for byte as streams send them (contract §9)."""
+
+    def encode(
+        self, event_type: str, session_id: str, seq: int | None, created_at: int, payload: dict[str, Any]
+    ) -> bytes:
+        data = to_json(
+            {
+                "object": "event",
+                "type": event_type,
+                "internal_type": event_type,
+                "session_id": session_id,
+                "seq": seq,
+                "created_at": created_at,
+                "payload": payload,
+            }
+        )
+        if seq is None:
+            return b"event: %b\ndata: %b\n\n" % (event_type.encode(), data)
+        return b"id: %d\nevent: %b\ndata: %b\n\n" % (seq, event_type.encode(), data)
+
+    def payload(self, frame: bytes) -> dict[str, Any]:
+        payload: dict[str, Any] = self.event(frame)["payload"]
+        return payload
+
+    @staticmethod
+    def event(frame: bytes) -> dict[str, Any]:
+        """The JSON object of a frame."""
+        event: dict[str, Any] = from_json(frame[frame.index(b"\ndata: ") + 7 : -2])
+        return event
+
+
+def replay_truncated(from_seq: int, limit: int) -> bytes:
+    """The frame that says a replay was cut short (contract §9)."""
+    note = (
+        f"More than {limit} events were waiting. Live frames follow from here; "
+        f"reconnect with last_event_id={from_seq} to collect the rest first."
+    )
+    told = {"from_seq": from_seq, "note": note}
+    name = "gobare.replay_truncated"
+    data = to_json({"object": "event", "type": name, "internal_type": name, "seq": None, **told, "payload": told})
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), data)
+
+
+def refusal(refused: Refusal, request_id: str) -> dict[str, Any]:
+    """The envelope of a refusal; nothing stands beside `error` (contract §2)."""
+    return {"error": {"code": refused.code, "message": refused.message, "request_id": request_id}}
+
+
+def tool(entry: Tool) -> dict[str, Any]:
+    """One tool as it is read back: as sent, less its secrets, which `redacted` names."""
+    match entry:
+        case BuiltIn():
+            return {"type": entry.type}
+        case FunctionTool():
+            shown: dict[str, Any] = {"type": "function"}
+            fields: tuple[str, ...] = ("name", "description", "parameters", "timeout_seconds")
+        case McpTool():
+            shown = {"type": "mcp"}
+            fields = ("name", "url", "command", "args", "env_refs", "allowed_tools", "required")
+    for name in fields:
+        value = getattr(entry, name)
+        if value is not None:
+            shown[name] = value
+    if isinstance(entry, McpTool) and (withheld := entry.withheld()):
+        shown["redacted"] = withheld
+    return shown
+
+
+def tools(tool_set: ToolSet, disabled: Iterable[str]) -> list[dict[str, Any]]:
+    """A session's tools as they are read back."""
+    return [tool(entry) for entry in tool_set.listed(disabled)]
+
+
+def session_tools(session: Session, disabled: Iterable[str]) -> dict[str, Any]:
+    """The `session.tools` object (contract §5)."""
+    return {
+        "object": "session.tools",
+        "session_id": session.id,
+        "tools": tools(session.agent.tools, disabled),
+        "text": session.agent.tools.text,
+    }
+
+
+def session(shown: Session, *, disabled: Iterable[str] | None = None) -> dict[str, Any]:
+    """The `session` object. `agent.tools` only when `disabled` is given: the single read (contract §5)."""
+    agent: dict[str, Any] = {
+        "id": shown.agent.id,
+        "model": shown.agent.model,
+        "model_credential_id": shown.agent.model_credential_id,
+        "approval_mode": shown.agent.approval_mode,
+        "instructions": shown.agent.instructions,
+        "permission_rules": shown.agent.permission_rules,
+    }
+    if disabled is not None:
+        agent["tools"] = tools(shown.agent.tools, disabled)
+    return {
+        "object": "session",
+        "id": shown.id,
+        "title": shown.title,
+        "status": shown.status,
+        "created_at": shown.created_at,
+        "updated_at": shown.updated_at,
+        "source": shown.source,
+        "created_by_token": shown.created_by_token,
+        "parent_session_id": shown.parent_session_id,
+        "metadata": shown.metadata,
+        "agent": agent,
+        "environment": {
+            "type": "sandbox",
+            "state": shown.workspace.state,
+            "workspace_directory": "/workspace",
+            "repo": shown.workspace.repo,
+        },
+        "preview": {
+            "url": shown.preview.url,
+            "port": shown.preview.port,
+            "published_url": shown.preview.published_url,
+        },
+        "required_actions": [required_action(action) for action in shown.required_actions()],
+    }
+
+
+def required_action(action: Action) -> dict[str, Any]:
+    """One entry of `required_actions` (contract §8)."""
+    return {
+        "type": action.type,
+        "turn_id": action.turn_id,
+        "call_id": action.call_id,
+        "name": action.name,
+        "arguments": action.arguments,
+        "created_at": action.created_at,
+        "expires_at": action.expires_at,
+    }
+
+
+def turn(shown: Turn) -> dict[str, Any]:
+    """The `turn` object (contract §8)."""
+    return {
+        "object": "turn",
+        "id": shown.id,
+        "session_id": shown.session_id,
+        "status": shown.status,
+        "created_at": shown.created_at,
+        "started_at": shown.started_at,
+        "completed_at": shown.completed_at,
+        "artifacts": shown.artifacts,
+        "artifacts_skipped": shown.artifacts_skipped,
+        "subagent_id": None,
+        "error": shown.error,
+    }
+
+
+def page(cut: Page[T], render_one: Callable[[T], dict[str, Any]]) -> dict[str, Any]:
+    """The `list` object (contract §13)."""
+    return {
+        "object": "list",
+        "data": [render_one(entry) for entry in cut.data],
+        "has_more": cut.has_more,
+        "last_id": cut.last_id,
+    }
+
+
+def deleted(thing: str, deleted_id: str) -> dict[str, Any]:
+    """What a delete answers."""
+    return {"object": f"{thing}.deleted", "id": deleted_id, "deleted": True}

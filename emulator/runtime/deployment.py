@@ -1,0 +1,85 @@
+"""A deployment: one world with everything that makes it run. A reset is a new one.
+
+Law: this is the only place that puts the runtime's parts together. Two deployments share nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from emulator.clock import Clock
+from emulator.domain.access import DEFAULT_TOKEN, check_scopes
+from emulator.domain.world import World
+from emulator.render import FrameCodec
+from emulator.runtime.engine import Engine
+from emulator.runtime.feed import Feed
+from emulator.runtime.journal import Journal
+from emulator.runtime.outages import Condition, Outages
+from emulator.runtime.script import Script
+from emulator.runtime.simulated import SimulatedServer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from emulator.domain.session import Session
+    from emulator.domain.tools import McpTool
+    from emulator.redaction import Secret
+    from emulator.runtime.scenario_file import LoadedScenario
+    from emulator.runtime.stepping import Holder
+    from emulator.runtime.tool_server import ToolServer
+    from emulator.settings import Settings
+
+
+class Deployment:
+    """Made on the loop it runs on. `tokens` are (text, scopes) pairs of the default organization."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        holder: Holder,
+        *,
+        tokens: Sequence[tuple[Secret, Sequence[str]]] = (),
+        scenario: LoadedScenario | None = None,
+    ) -> None:
+        self.clock = Clock(virtual=settings.clock == "virtual")
+        self.world = World(settings, FrameCodec(), self.clock.now, self.clock.stamp)
+        self.feed = Feed(self.world)
+        self.journal = Journal()
+        self.outages = Outages()
+        self.script = Script()
+        self.engine = Engine(self.world, self.clock, self.feed, self.script, self._reach, holder)
+        if tokens:
+            for text, scopes in tokens:
+                self.world.mint(text.reveal(), scopes=check_scopes(scopes))
+        else:
+            self.world.mint(DEFAULT_TOKEN)
+        if scenario is not None:
+            self.load(scenario)
+
+    def load(self, scenario: LoadedScenario) -> None:
+        """Put a scenario in place of the present one. A running turn keeps its script."""
+        self.unload()
+        self.script.scenario = scenario
+        for name, server in scenario.mcp.items():
+            if server.script:
+                self.outages.script(name, [Condition(step.state, step.reason) for step in server.script])
+            elif server.state == "down":
+                self.outages.set(name, Condition("down", server.reason, server.times))
+
+    def unload(self) -> None:
+        """Take the scenario away, and the outages it brought."""
+        if self.script.scenario is not None:
+            for name in self.script.scenario.mcp:
+                self.outages.clear(name)
+        self.script.scenario = None
+
+    async def close(self) -> None:
+        """Stop everything; streams end, tasks are gone."""
+        self.feed.end()
+        await self.engine.close()
+        self.clock.close()
+
+    def _reach(self, session: Session, tool: McpTool) -> ToolServer:
+        scenario = self.script.scenario
+        description = None if scenario is None else scenario.mcp.get(tool.name)
+        return self.outages.around(tool.name, SimulatedServer(description))

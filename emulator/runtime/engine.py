@@ -1,0 +1,503 @@
+"""The engine: takes input, runs turns, and knows when the agent is at rest.
+
+Law: every change to a session goes through here, one command at a time; after each the feed is
+pumped and timers are set. What a verb of the script does is in `turn`; what the states allow is in
+the domain.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from emulator.clock import monotonic
+from emulator.domain.scenario import Facts
+from emulator.redaction import scrub
+from emulator.refusals import Refusal, invalid, not_found
+from emulator.runtime.run import CallResult, Failed, Fault, Run, ScriptError, TurnOver
+from emulator.runtime.stepping import Holder, Steps
+from emulator.runtime.turn import Turn as TurnVerbs
+from emulator.runtime.workspaces import RequiredServersDown, Start, Workspaces
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from emulator.clock import Clock
+    from emulator.domain.session import Action, Session, Turn
+    from emulator.domain.tools import McpTool, ToolSet
+    from emulator.domain.world import Organization, World
+    from emulator.runtime.feed import Feed
+    from emulator.runtime.script import Script
+    from emulator.runtime.tool_server import ToolServer
+
+_ANSWERED_BY: Final = {
+    "function_call": "input.tool_result",
+    "approval": "input.approval",
+    "question": "input.question_answer",
+}
+_HERE: Final = str(Path(__file__).parent.parent)
+# Passes of the loop that must find nothing to do before the agent counts as at rest: a finished task
+# reaches whoever awaits it through a callback, and that one through another.
+_QUIET_PASSES: Final = 3
+
+
+class Engine:
+    """Runs the sessions of one world."""
+
+    def __init__(
+        self,
+        world: World,
+        clock: Clock,
+        feed: Feed,
+        script: Script,
+        reach: Callable[[Session, McpTool], ToolServer],
+        holder: Holder,
+    ) -> None:
+        self.world = world
+        self.clock = clock
+        self.feed = feed
+        self.script = script
+        self.workspaces = Workspaces(world, clock, reach, self._workspace_moved)
+        self.faults: list[Fault] = []
+        self.unmatched: list[dict[str, Any]] = []
+        self.not_at_rest: list[dict[str, Any]] = []
+        self.blocked: list[str] = []
+        self._holder = holder
+        self._runs: dict[str, Run] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._states: dict[str, dict[str, Any]] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    # Input
+
+    async def wake(self, organization: Organization, session: Session) -> Start:
+        """Connect what the workspace needs. A required server that is down is recorded and refused."""
+        try:
+            return await self.workspaces.connect(session)
+        except RequiredServersDown as refused:
+            if not session.busy:
+                session.cannot_start(refused.problem)
+            raise
+        finally:
+            self.feed.pump(organization)
+
+    async def message(self, organization: Organization, session: Session, text: str) -> int | None:
+        """Take a message. Gives its place in the queue, or `None` if its turn begins now (contract §7)."""
+        async with self._locks.setdefault(session.id, asyncio.Lock()):
+            self._check_exists(session)
+            if session.busy:
+                limit = self.world.settings.queue_limit
+                if len(session.queue) >= limit:
+                    raise Refusal(
+                        "queue_full",
+                        f"{limit} messages are already waiting behind this session's turn, and that is the most. "
+                        "Send this one once a turn has ended.",
+                    )
+                session.open_turn(text, self.world.now())
+                self.feed.pump(organization)
+                return len(session.queue)
+            start = await self.wake(organization, session)
+            self._check_exists(session)
+            turn = session.open_turn(text, self.world.now())
+            self._begin(organization, session, turn, start)
+            return None
+
+    def context(self, organization: Organization, session: Session, text: str) -> bool:
+        """Add context without running a turn. Whether the sandbox was up to take it (contract §7)."""
+        delivered = session.add_context(text)
+        self.feed.pump(organization)
+        return delivered
+
+    def steer(self, session: Session, text: str) -> None:
+        """Pass a remark to the running turn. Raises 409 when there is none."""
+        run = self._runs.get(session.id)
+        if run is None:
+            raise Refusal("conflict", "No turn is running in this session, so there is nothing to steer. Send a message.")
+        run.steers.append(text)
+
+    def cancel(self, organization: Organization, session: Session) -> None:
+        """Stop the running turn, if any, keeping what was done; the queue goes on (contract §7)."""
+        run = self._runs.get(session.id)
+        if run is not None:
+            self._settle(run, "cancel")
+            run.steps.cancel()
+        self.feed.pump(organization)
+
+    def tool_result(
+        self, organization: Organization, session: Session, turn_id: str, call_id: str, result: CallResult
+    ) -> str:
+        """Answer a function call. Gives the outcome; 404 for a pair nobody waits for (contract §7)."""
+        action = session.actions.get(call_id)
+        if action is None or action.turn_id != turn_id or action.state == "dropped":
+            raise not_found(
+                f"No pending action for turn {turn_id!r} and call {call_id!r}: "
+                "it is not one of this session's, or its turn has moved on."
+            )
+        _check_type(action, "function_call")
+        match action.state:
+            case "expired":
+                return "not_delivered"
+            case "answered" | "lost":
+                return "already_resolved"
+            case _:
+                pass
+        waiting = self._waiting(session, action)
+        if waiting is None or action.lost:
+            session.close_action(action, "lost", None)
+            self.feed.pump(organization)
+            return "not_delivered"
+        session.close_action(
+            action, "answered", ("tool.resolved", {"name": action.name, "success": result.success})
+        )
+        self.feed.pump(organization)
+        waiting.set_result(result)
+        return "accepted"
+
+    def approval(self, organization: Organization, session: Session, call_id: str, approved: bool) -> str:
+        """Decide an approval (contract §7)."""
+        return self._decide(
+            organization, session, call_id, "approval", ("approval.resolved", {"approved": approved}), approved
+        )
+
+    def question_answer(self, organization: Organization, session: Session, call_id: str, answer: str) -> str:
+        """Answer a question (contract §7)."""
+        return self._decide(organization, session, call_id, "question", ("question.answered", {"answer": answer}), answer)
+
+    def lose(self, action: Action) -> None:
+        """Have the sandbox forget a call it is parked on: an answer is no longer delivered."""
+        action.lost = True
+
+    def replace_tools(self, organization: Organization, session: Session, tools: ToolSet) -> None:
+        """Put a whole tool configuration in place of the session's."""
+        session.agent.tools = tools
+        session.touch(self.world.now())
+        self.workspaces.tools_replaced(session)
+        self.feed.pump(organization)
+
+    async def delete(self, organization: Organization, session: Session) -> None:
+        """Destroy a session: its sandbox, its streams, its place (contract §6)."""
+        self.feed.end_session(organization, session.id)
+        run = self._runs.pop(session.id, None)
+        organization.remove(session)
+        if run is not None:
+            run.steps.cancel()
+        self._locks.pop(session.id, None)
+        self._states.pop(session.id, None)
+        await self.workspaces.destroy(session)
+
+    # Rest
+
+    def at_rest(self, session: Session) -> bool:
+        """Whether nothing of a session can go on without somebody outside."""
+        run = self._runs.get(session.id)
+        return run.at_rest if run is not None else (session.deleted or not session.busy)
+
+    async def rest(
+        self,
+        session: Session,
+        request_id: str | None = None,
+        *,
+        seconds: float | None = None,
+        report: bool = True,
+    ) -> bool:
+        """Wait until a session is at rest, at most `rest_seconds` of real time; then report it.
+
+        Gives whether it came to rest.
+        """
+        until = monotonic() + (self.world.settings.rest_seconds if seconds is None else seconds)
+        quiet = 0
+        while True:
+            if self.at_rest(session):
+                quiet += 1
+                if quiet == _QUIET_PASSES:
+                    return True
+                await asyncio.sleep(0)
+                continue
+            quiet = 0
+            left = until - monotonic()
+            if left <= 0:
+                if report:
+                    self._report_unrest(session, request_id)
+                return False
+            run = self._runs.get(session.id)
+            if run is None or run.steps.runnable:
+                await asyncio.sleep(0)
+            else:
+                await run.steps.moved(left)
+
+    async def rest_all(self, seconds: float | None = None, *, report: bool = True) -> bool:
+        """Wait until every session is at rest, as `rest` does for one."""
+        settled = True
+        for session in list(self.world.sessions()):
+            settled &= await self.rest(session, seconds=seconds, report=report)
+        return settled
+
+    async def reply_when_ready(self, session: Session, request_id: str) -> None:
+        """Hold the reply to an input as long as the pace asks for (design, "Pace")."""
+        if self.world.settings.pace == "instant":
+            await self.rest(session, request_id)
+
+    async def close(self) -> None:
+        """Stop everything that runs, and wait until it has."""
+        tasks = self._tasks | {task for run in self._runs.values() for task in run.steps.tasks()}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=1)
+        for session in list(self.world.sessions()):
+            await self.workspaces.destroy(session)
+
+    # What verbs need
+
+    async def park(self, run: Run, action: Action) -> Any:
+        """Wait for an action to be answered, or for its deadline."""
+        if action.expires_at is not None:
+            timer = self.clock.call_at(action.expires_at, lambda: self._expire(run, action))
+        else:
+            timer = None
+        self.feed.pump(run.organization)
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        run.waits[action.call_id] = future
+        run.steps.park(future)
+        try:
+            return await future
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    async def wait(self, run: Run, seconds: float) -> None:
+        """Let `seconds` pass on the emulator's clock."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        timer = self.clock.call_in(seconds, lambda: None if future.done() else future.set_result(None))
+        run.steps.park(future)
+        try:
+            await future
+        finally:
+            timer.cancel()
+
+    def running(self) -> list[Run]:
+        """Every turn the agent is on."""
+        return list(self._runs.values())
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Run something of the engine's own, until `close` at the latest."""
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # Inside
+
+    def _check_exists(self, session: Session) -> None:
+        if session.deleted:
+            raise not_found(f"No session {session.id!r}.")
+
+    def _waiting(self, session: Session, action: Action) -> asyncio.Future[Any] | None:
+        run = self._runs.get(session.id)
+        future = run.waits.get(action.call_id) if run is not None else None
+        return None if future is None or future.done() else future
+
+    def _decide(
+        self,
+        organization: Organization,
+        session: Session,
+        call_id: str,
+        expected: Literal["approval", "question"],
+        event: tuple[str, dict[str, Any]],
+        value: bool | str,
+    ) -> str:
+        action = session.actions.get(call_id)
+        if action is None:
+            return "no_longer_pending"
+        _check_type(action, expected)
+        waiting = self._waiting(session, action) if action.state == "open" else None
+        if waiting is None:
+            return "no_longer_pending"
+        session.close_action(action, "answered", event)
+        self.feed.pump(organization)
+        waiting.set_result(value)
+        return "accepted"
+
+    def _expire(self, run: Run, action: Action) -> None:
+        if action.state != "open":
+            return
+        waiting = self._waiting(run.session, action)
+        run.session.close_action(action, "expired", ("tool.resolved", {"name": action.name, "success": False}))
+        self.feed.pump(run.organization)
+        if waiting is not None and not action.lost:
+            error = "Nobody answered this call in time. Do not call it again; go on without it."
+            waiting.set_result(CallResult(success=False, error=error))
+
+    def _begin(self, organization: Organization, session: Session, turn: Turn, start: Start) -> None:
+        """Set the agent going on a turn whose message is in the conversation."""
+        self.workspaces.come_up(session, start)
+        machine = self.workspaces.machine(session)
+        reach = self.world.settings.tools_reach
+        tools = session.agent.tools if reach == "next_turn" else session.workspace.tools
+        run = Run(
+            organization,
+            session,
+            turn,
+            tools if tools is not None else session.agent.tools,
+            machine.servers,
+            machine.unreachable,
+            Steps(f"turn {turn.id}", self._holder, lambda stack: self._blocked(run, stack)),
+            self._states.setdefault(session.id, {}),
+        )
+        self._runs[session.id] = run
+        self.feed.pump(organization)
+        task = run.steps.start(self._play(run))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _play(self, run: Run) -> None:
+        session, turn = run.session, run.turn
+        try:
+            if self.world.settings.pace == "realistic":
+                await self.clock.pause(0.3 + 0.2 * self.world.ids.fraction("start", turn.id, 0))
+            run.check()
+            session.start(turn)
+            self.feed.pump(run.organization)
+            part = self.script.choose(self._facts(run))
+            if part is None:
+                self.unmatched.append({"session_id": session.id, "turn_id": turn.id, "message": turn.text})
+                raise Failed("internal_error", "No rule of the script matches this message.")
+            await part.play(TurnVerbs(self, run))
+        except Failed as failed:
+            if not turn.settled:
+                self._settle(run, "fail", {"code": failed.code, "message": failed.message})
+        except asyncio.CancelledError:
+            # Somebody cancelled the turn, deleted the session or stopped the emulator.
+            if not turn.settled and not session.deleted and self._runs.get(session.id) is run and not _stopping():
+                self._script_failed(run, ScriptError("the agent's task was cancelled by its own code"))
+        except TurnOver as over:
+            if not turn.settled and not session.deleted:
+                self._script_failed(run, over)
+        except BaseException as error:
+            # pytest.fail and its like are not Exceptions, and are as much the script's failure.
+            if session.deleted:
+                return
+            self._script_failed(run, error)
+        else:
+            if not turn.settled and not session.deleted:
+                self._settle(run, "complete")
+        finally:
+            # What the script left running can do nothing any more.
+            run.steps.cancel()
+
+    def _script_failed(self, run: Run, error: BaseException) -> None:
+        where = _where(error)
+        message = scrub(f"{type(error).__name__}: {error}")
+        self.faults.append(Fault(run.session.id, run.turn.id, where, message, error))
+        if not run.turn.settled:
+            told = f"The script failed at {where}: {message}"
+            self._settle(run, "fail", {"code": "internal_error", "message": told})
+
+    def _settle(
+        self,
+        run: Run,
+        command: Literal["complete", "fail", "cancel"],
+        error: dict[str, str] | None = None,
+        *,
+        origin: str | None = None,
+    ) -> None:
+        session, turn = run.session, run.turn
+        session.settle(turn, command, error, origin=origin)
+        if self._runs.get(session.id) is run:
+            del self._runs[session.id]
+        if self.world.settings.pace == "instant":
+            session.publish(turn)
+        else:
+            self.spawn(self._publish_later(session, turn, run.organization))
+        self.feed.pump(run.organization)
+        if session.queue:
+            self.spawn(self._next(run.organization, session))
+        else:
+            self.workspaces.rest(session)
+
+    async def _publish_later(self, session: Session, turn: Turn, organization: Organization) -> None:
+        await self.clock.pause(0.05 + 0.1 * self.world.ids.fraction("publish", turn.id, 0))
+        if not session.deleted:
+            session.publish(turn)
+            self.feed.pump(organization)
+
+    async def _next(self, organization: Organization, session: Session) -> None:
+        """Begin the turn that waited behind the one that settled."""
+        async with self._locks.setdefault(session.id, asyncio.Lock()):
+            if session.deleted or session.current is not None or not session.queue:
+                return
+            try:
+                start = await self.workspaces.connect(session)
+            except Refusal as refused:
+                turn = session.dequeue()
+                assert turn is not None
+                problem = refused.problem if isinstance(refused, RequiredServersDown) else refused.message
+                session.settle(turn, "fail", {"code": refused.code, "message": problem}, origin="sandbox")
+                session.publish(turn)
+                self.feed.pump(organization)
+                if session.queue:
+                    self.spawn(self._next(organization, session))
+                return
+            if organization.find(session.id) is None:
+                return
+            turn = session.dequeue()
+            assert turn is not None
+            self._begin(organization, session, turn, start)
+
+    def _workspace_moved(self, session: Session) -> None:
+        """The clock paused or reclaimed a workspace; a turn open on a reclaimed one fails."""
+        run = self._runs.get(session.id)
+        if run is not None and session.workspace.state == "destroyed":
+            message = "The workspace reached its two hours and was reclaimed before the turn ended."
+            self._settle(run, "fail", {"code": "sandbox_unavailable", "message": message})
+            run.steps.cancel()
+        found = self.world.find_session(session.id)
+        if found is not None:
+            self.feed.pump(found[0])
+
+    def _facts(self, run: Run) -> Facts:
+        session = run.session
+        return Facts(
+            message=run.turn.text,
+            turn=run.turn.number,
+            title=session.title,
+            metadata=session.metadata,
+            model=session.agent.model,
+            tools=run.tools.names(self.world.settings.disabled_tools),
+        )
+
+    def _report_unrest(self, session: Session, request_id: str | None) -> None:
+        run = self._runs.get(session.id)
+        entry = {"session_id": session.id, "turn_id": run.turn.id if run is not None else None}
+        self.not_at_rest.append(entry | {"request_id": request_id})
+
+    def _blocked(self, run: Run, stack: str) -> None:
+        """Called by the watchdog, from its own thread."""
+        self.blocked.append(f"The agent of session {run.session.id} blocks the event loop:\n{stack}")
+
+
+def _check_type(action: Action, expected: str) -> None:
+    if action.type != expected:
+        what = {"function_call": "a function call", "approval": "an approval", "question": "a question"}
+        raise invalid(
+            f"Call {action.call_id} is {what[action.type]}, not {what[expected]}, so it cannot be answered with "
+            f"{_ANSWERED_BY[expected]}. Answer it with {_ANSWERED_BY[action.type]}."
+        )
+
+
+def _stopping() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _where(error: BaseException) -> str:
+    """The place in the script an error came from: the innermost frame that is not ours."""
+    step = getattr(error, "step", None)
+    if isinstance(step, str):
+        return step
+    frames = traceback.extract_tb(error.__traceback__)
+    for frame in reversed(frames):
+        if not frame.filename.startswith(_HERE):
+            return f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}"
+    return "the agent"

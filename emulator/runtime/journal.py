@@ -1,0 +1,65 @@
+"""The journal: the requests an emulator was sent, bounded and without secrets.
+
+Law: what enters has been through the allowlist of its operation already; nothing here could leak
+what was never put in.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(slots=True)
+class Entry:
+    """One request. `duration_ms` is real milliseconds, `None` while it is under way."""
+
+    method: str
+    path: str
+    query: dict[str, str]
+    status: int
+    request_id: str
+    at: int
+    token_id: str | None = None
+    code: str | None = None
+    duration_ms: float | None = None
+    body: Any = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "method": self.method,
+            "path": self.path,
+            "query": self.query,
+            "status": self.status,
+            "code": self.code,
+            "request_id": self.request_id,
+            "at": self.at,
+            "token_id": self.token_id,
+            "duration_ms": self.duration_ms,
+            "body": self.body,
+        }
+
+
+class Journal:
+    """The latest requests, oldest first. `dropped` counts those that no longer fit."""
+
+    def __init__(self) -> None:
+        self._entries: deque[Entry] = deque()
+        self.dropped = 0
+
+    def add(self, entry: Entry, limit: int) -> None:
+        """Keep a request, at most `limit` of them."""
+        self._entries.append(entry)
+        while len(self._entries) > limit:
+            self._entries.popleft()
+            self.dropped += 1
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)

@@ -1,0 +1,108 @@
+"""A run: one turn while the agent is on it, and what its script may know of the session.
+
+Law: a run that is over emits nothing; whoever still holds it gets `TurnOver`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import from_json
+
+from emulator.domain.tools import FunctionTool
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from emulator.domain.session import Session, Turn
+    from emulator.domain.tools import ToolSet
+    from emulator.domain.world import Organization
+    from emulator.runtime.stepping import Steps
+    from emulator.runtime.tool_server import ToolServer
+
+
+class TurnOver(Exception):
+    """A verb was used after its turn had ended."""
+
+
+class ScriptError(Exception):
+    """A script did something the API does not allow, or could not go on. Fails the turn, loudly."""
+
+
+class Failed(Exception):
+    """The script asked for the turn to fail, with a code and a message."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class CallResult:
+    """What came of a function call: `output` is text when it succeeded, `error` when it did not."""
+
+    success: bool
+    output: str | None = None
+    error: str | None = None
+
+    def json(self) -> Any:
+        """`output` read as JSON. Raises `ValueError` when it is not JSON or there is none."""
+        if self.output is None:
+            raise ValueError(f"the call did not succeed, so it has no output: {self.error}")
+        return from_json(self.output)
+
+
+@dataclass(slots=True)
+class Fault:
+    """A script error as the report and the test see it."""
+
+    session_id: str
+    turn_id: str
+    where: str
+    message: str
+    error: BaseException
+
+    def as_json(self) -> dict[str, str]:
+        return {
+            "session_id": self.session_id,
+            "turn_id": self.turn_id,
+            "where": self.where,
+            "message": self.message,
+        }
+
+
+@dataclass(slots=True)
+class Run:
+    """A turn the agent is on. `waits` holds the future of each parked call, by call id."""
+
+    organization: Organization
+    session: Session
+    turn: Turn
+    tools: ToolSet
+    servers: dict[str, ToolServer]
+    unreachable: dict[str, str]
+    steps: Steps
+    state: dict[str, Any]
+    steers: list[str] = field(default_factory=list)
+    waits: dict[str, asyncio.Future[Any]] = field(default_factory=dict)
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing of this turn can go on without somebody outside (design, "At rest")."""
+        return self.turn.settled or (self.steps.parked and not self.steps.runnable)
+
+    def check(self) -> None:
+        """Raise `TurnOver` once the turn has ended."""
+        if self.turn.settled or self.session.deleted:
+            raise TurnOver("this turn has ended")
+
+    def require(self, name: str) -> None:
+        """Raise `ScriptError` unless a function of that name is declared."""
+        if self.tools.function(name) is None:
+            declared = sorted(tool.name for tool in self.tools.tools or () if isinstance(tool, FunctionTool))
+            raise ScriptError(
+                f"the agent called the function {name!r}, which this session does not declare "
+                f"(declared: {', '.join(declared) or 'none'})"
+            )

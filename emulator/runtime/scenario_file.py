@@ -1,0 +1,288 @@
+"""Scenario files: loading one into rules, players and simulated servers.
+
+Law: everything that can be known to be wrong with a scenario is refused here, before anything of it
+is played. Nothing is shared between two loadings; what was reached belongs to one of them.
+"""
+
+from __future__ import annotations
+
+import json
+import keyword
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import BaseModel, ValidationError
+
+from emulator.domain.scenario import Condition, Rule, SimulatedConnect, SimulatedDescription, SimulatedTool
+from emulator.refusals import CATALOGUE, did_you_mean
+from emulator.runtime.player import GIVEN, Player, Step
+from emulator.runtime.scenario_problems import problems_of
+from emulator.runtime.scenario_source import Problem, ScenarioError, Where, path_of, read
+from emulator.wire import scenario as wire
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from emulator.runtime.templates import Template, Templates
+
+__all__ = ["LoadedScenario", "ScenarioError", "condition", "load", "merge"]
+
+# The argument a verb's bare value stands for.
+_BARE: Final = {"say": "text", "think": "text", "wait": "seconds", "todos": "items"}
+# Arguments that are JSON rather than text, so that a lone expression keeps its type.
+_NATIVE: Final = frozenset(("arguments", "args"))
+_RESERVED: Final = frozenset((*GIVEN, "range", "loop", "self", "caller", "varargs", "kwargs", "true", "false", "none"))
+
+
+@dataclass(slots=True)
+class LoadedScenario:
+    """A scenario that was accepted.
+
+    `document` is its content as JSON, `mcp` its simulated servers by name. The `play` of each rule is a
+    `Player`, which keeps count of the steps that were reached.
+    """
+
+    name: str
+    document: dict[str, Any]
+    rules: list[Rule]
+    mcp: dict[str, SimulatedDescription]
+    players: list[Player] = field(default_factory=list)
+
+    def unreached(self) -> list[dict[str, str]]:
+        """The steps no turn has begun: each with `scenario`, `step` (its path) and `verb`."""
+        return [
+            {"scenario": player.scenario, "step": step.path, "verb": step.verb}
+            for player in self.players
+            for step in player.unreached()
+        ]
+
+    def fresh(self) -> LoadedScenario:
+        """The same scenario with nothing reached. Turns that are playing keep this one's players."""
+        players = [Player(player.scenario, player.steps) for player in self.players]
+        rules = [
+            Rule(rule.condition, player, rule.name, rule.otherwise)
+            for rule, player in zip(self.rules, players, strict=True)
+        ]
+        return LoadedScenario(self.name, self.document, rules, dict(self.mcp), players)
+
+
+def load(source: str | os.PathLike[str] | Mapping[str, Any]) -> LoadedScenario:
+    """The scenario in a file (YAML by its extension, else JSON), or in a mapping.
+
+    Raises `ScenarioError`, which names the file, the place of every bad key and what belongs there.
+    """
+    origin, document = read(source)
+    try:
+        shape = wire.ScenarioFile.model_validate(document)
+    except ValidationError as error:
+        raise ScenarioError(origin, problems_of(error)) from None
+    name = shape.scenario or (Path(origin).stem if origin else "scenario")
+    builder = _Builder(name)
+    rules = [builder.rule(rule, ("agent", n)) for n, rule in enumerate(shape.agent)]
+    mcp = {server: _server(description) for server, description in shape.mcp.items()}
+    if builder.problems:
+        raise ScenarioError(origin, builder.problems)
+    return LoadedScenario(name, document, rules, mcp, builder.players)
+
+
+def merge(scenarios: Sequence[LoadedScenario]) -> LoadedScenario:
+    """Several scenarios as one: their rules in order, their servers together.
+
+    Steps keep the name and paths of the scenario they were written in. Raises `ScenarioError` when two
+    describe one server.
+    """
+    if len(scenarios) == 1:
+        return scenarios[0]
+    merged = LoadedScenario(" + ".join(one.name for one in scenarios), {}, [], {})
+    agent: list[Any] = []
+    mcp: dict[str, Any] = {}
+    for one in scenarios:
+        for server in one.mcp:
+            if server in merged.mcp:
+                other = next(known.name for known in scenarios if server in known.mcp)
+                text = f"is described twice, in {other!r} and in {one.name!r}. Keep one"
+                raise ScenarioError(None, [Problem(("mcp", server), text)])
+        merged.rules += one.rules
+        merged.players += one.players
+        merged.mcp |= one.mcp
+        agent += one.document.get("agent", [])
+        mcp |= one.document.get("mcp", {})
+    merged.document = {"scenario": merged.name, "mcp": mcp, "agent": agent} if scenarios else {}
+    return merged
+
+
+def condition(when: Mapping[str, Any]) -> Condition:
+    """A condition from the `when` of a rule, as Python agents give it. Raises `ScenarioError`."""
+    builder = _Builder("")
+    document = {"agent": [{"when": when, "do": [{"wait": 0}]}]}
+    try:
+        _, plain = read(document)
+        shape = wire.ScenarioFile.model_validate(plain)
+    except ScenarioError as error:
+        raise _from_when(error.problems) from None
+    except ValidationError as error:
+        raise _from_when(problems_of(error)) from None
+    rule = builder.rule(shape.agent[0], ("agent", 0))
+    if builder.problems:
+        raise _from_when(builder.problems)
+    assert rule.condition is not None
+    return rule.condition
+
+
+def _from_when(problems: Iterable[Problem]) -> ScenarioError:
+    return ScenarioError(None, [Problem(problem.where[2:], problem.text) for problem in problems])
+
+
+def _server(shape: wire.McpServer) -> SimulatedDescription:
+    return SimulatedDescription(
+        state=shape.state,
+        reason=shape.reason,
+        times=shape.times,
+        script=[SimulatedConnect(connect.state, connect.reason) for connect in shape.script or ()],
+        tools={name: _tool(tool) for name, tool in shape.tools.items()},
+    )
+
+
+def _tool(shape: wire.McpTool) -> SimulatedTool:
+    content: list[dict[str, Any]] = [dict(block) for block in shape.content or ()]
+    text = shape.text
+    if text is None and shape.content is None and shape.structured is not None:
+        # What MCP asks of servers, for clients that read text only.
+        text = json.dumps(shape.structured, ensure_ascii=False)
+    if text is not None:
+        content = [{"type": "text", "text": text}]
+    return SimulatedTool(
+        description=shape.description,
+        read_only=shape.read_only,
+        text=shape.text,
+        content=content,
+        structured=shape.structured,
+        is_error=shape.is_error,
+        input_schema=dict(shape.input_schema),
+    )
+
+
+class _Builder:
+    """Makes rules of shapes and collects what is wrong with them on the way."""
+
+    def __init__(self, scenario: str) -> None:
+        self.scenario = scenario
+        self.problems: list[Problem] = []
+        self.players: list[Player] = []
+        self._templates: Templates | None = None
+
+    def rule(self, shape: wire.WhenRule | wire.OtherwiseRule, where: Where) -> Rule:
+        otherwise = isinstance(shape, wire.OtherwiseRule)
+        holds = None if isinstance(shape, wire.OtherwiseRule) else self._condition(shape.when, (*where, "when"))
+        written = shape.otherwise if isinstance(shape, wire.OtherwiseRule) else shape.do
+        player = Player(self.scenario, self._steps(written, (*where, "otherwise" if otherwise else "do")))
+        self.players.append(player)
+        return Rule(holds, player, f"scenario {self.scenario!r}, {path_of(where)}", otherwise)
+
+    def _condition(self, shape: wire.When, where: Where) -> Condition:
+        message = shape.message or wire.MessageCondition.model_construct()
+        if message.matches is not None:
+            try:
+                re.compile(message.matches)
+            except (re.error, RecursionError, OverflowError, Warning) as error:
+                self._wrong((*where, "message", "matches"), f"is not a regular expression: {error}")
+        return Condition(
+            contains=message.contains,
+            equals=message.equals,
+            matches=message.matches,
+            turn=shape.turn,
+            metadata=shape.metadata,
+            title=shape.title,
+            model=shape.model,
+            tool=shape.tool,
+        )
+
+    def _steps(self, written: Sequence[BaseModel], where: Where) -> list[Step]:
+        bound: set[str] = set()
+        steps: list[Step] = []
+        for n, shape in enumerate(written):
+            if steps and steps[-1].verb == "fail":
+                self._wrong((*where, n), "can never be reached: `fail` ends the turn before it")
+            step = self._step(shape, (*where, n), bound)
+            bound.update(inner.bind for inner in step.and_within() if inner.bind is not None)
+            steps.append(step)
+        return steps
+
+    def _step(self, shape: BaseModel, where: Where, bound: set[str]) -> Step:
+        verb, value = next(iter(shape))
+        at = (*where, verb)
+        if verb == "together":
+            return self._together(value, at, bound)
+        if isinstance(value, BaseModel):
+            written: dict[str, Any] = dict(value)
+            places = {name: (*at, name) for name in written}
+        else:
+            written, places = {_BARE[verb]: value}, {_BARE[verb]: at}
+        bind = written.pop("as_", None)
+        if bind is not None:
+            self._name((*at, "as"), bind)
+        arguments = {
+            name: self._value(_plain(entry), places[name], bound, native=name in _NATIVE)
+            for name, entry in written.items()
+        }
+        code = arguments.get("code")
+        if isinstance(code, str) and code not in CATALOGUE:
+            accepted = f"Accepted: {', '.join(CATALOGUE)}.{did_you_mean(code, CATALOGUE)}"
+            self._wrong(places["code"], f"is {code!r}, which is no error code of the API. {accepted}")
+        return Step(verb, path_of(where), arguments, bind)
+
+    def _together(self, written: Sequence[BaseModel], where: Where, bound: set[str]) -> Step:
+        steps = tuple(self._step(shape, (*where, n), bound) for n, shape in enumerate(written))
+        names: set[str] = set()
+        for n, step in enumerate(steps):
+            if step.bind in names:
+                self._wrong((*where, n, step.verb, "as"), f"is {step.bind!r}, which a step beside it gives as well")
+            names |= {step.bind} if step.bind is not None else set()
+        return Step("together", path_of(where[:-1]), steps=steps)
+
+    def _name(self, where: Where, name: str) -> None:
+        if name in _RESERVED:
+            self._wrong(where, f"is {name!r}, which templates use for something else. Choose another name")
+        elif not name.isidentifier() or keyword.iskeyword(name):
+            self._wrong(where, f"is {name!r}. A name is letters, digits and _, and does not begin with a digit")
+
+    def _value(self, value: Any, where: Where, bound: set[str], *, native: bool) -> Any:
+        match value:
+            case dict():
+                return {key: self._value(entry, (*where, key), bound, native=native) for key, entry in value.items()}
+            case list():
+                return [self._value(entry, (*where, n), bound, native=native) for n, entry in enumerate(value)]
+            case str() if "{{" in value or "{%" in value:
+                return self._template(value, where, bound, native=native)
+        return value
+
+    def _template(self, source: str, where: Where, bound: set[str], *, native: bool) -> Template | str:
+        # Imported here: a scenario without templates does without Jinja.
+        from emulator.runtime.templates import TemplateProblem, Templates
+
+        self._templates = self._templates or Templates()
+        try:
+            template = self._templates.compile(source, native=native)
+        except TemplateProblem as error:
+            self._wrong(where, f"is not a template that can be rendered: {error}")
+            return source
+        known = [*GIVEN, *sorted(bound)]
+        for name in sorted(template.names.difference(known)):
+            hint = did_you_mean(name, known)
+            self._wrong(where, f"uses `{name}`, which no step before it gives. Known: {', '.join(known)}.{hint}")
+        return template
+
+    def _wrong(self, where: Where, text: str) -> None:
+        self.problems.append(Problem(where, text))
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case BaseModel():
+            return {name: _plain(entry) for name, entry in value}
+        case list():
+            return [_plain(entry) for entry in value]
+    return value

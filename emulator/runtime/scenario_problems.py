@@ -1,0 +1,147 @@
+"""Scenario problems: what is wrong with a document of the wrong shape, told to its author.
+
+Law: a message says where, what is accepted there and, where something is close, what was meant. It
+speaks of keys and values, never of the models that found the problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from emulator.refusals import did_you_mean, suggest
+from emulator.runtime.scenario_source import Problem, Where, kind_of
+from emulator.wire import scenario as wire
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+_WANTED: Final[Mapping[str, str]] = {
+    "string_type": "text",
+    "bool_type": "true or false",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "list_type": "a list",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+}
+_RULE: Final = ("when", "do")
+_ONE_OF: Final = "A rule has `when` and `do`, or it has `otherwise`."
+_ALONE: Final[Mapping[str | int, str]] = {"preview": "a port, or an object", "delete": "a path, or an object"}
+_STEPS: Final = ("do", "otherwise", "together")
+
+
+def problems_of(error: ValidationError) -> list[Problem]:
+    """The problems found by the shape of a scenario, in the order the shape was walked."""
+    found = [(_where(entry["loc"]), entry) for entry in error.errors(include_url=False)]
+    # A misspelt key is one mistake, though its right spelling is missing as well.
+    meant = {
+        (*where[:-1], suggest(str(where[-1]), _keys_at(where[:-1]) or ()))
+        for where, entry in found
+        if entry["type"] == "extra_forbidden"
+    }
+    return [_problem(where, entry) for where, entry in found if entry["type"] != "missing" or where not in meant]
+
+
+def _where(location: tuple[str | int, ...]) -> Where:
+    return tuple(part for part in location if not str(part).startswith(wire.TAG))
+
+
+def _problem(where: Where, found: Any) -> Problem:
+    kind, context, value = found["type"], found.get("ctx", {}), found["input"]
+    match kind:
+        case "extra_forbidden" if len(where) == 3 and where[0] == "agent" and where[-1] in _RULE:
+            return Problem(where[:-1], f"has `{where[-1]}` beside `otherwise`. {_ONE_OF}")
+        case "missing" if len(where) == 3 and where[0] == "agent":
+            return Problem(where[:-1], f"has no `{where[-1]}`. {_ONE_OF}")
+        case "extra_forbidden":
+            return Problem(where, f"is not a key here.{_accepted(where[:-1], str(where[-1]))}")
+        case "missing":
+            return Problem(where, f"is missing.{_accepted(where[:-1])}")
+        case "union_tag_invalid" | "union_tag_not_found":
+            return _no_verb(where, value)
+        case "null":
+            return Problem(where, "has no value. Give it one or leave the key out")
+        case "nothing_given":
+            return Problem(where, f"is empty and would always hold.{_accepted(where)}")
+        case "conflict":
+            return Problem(where, found["msg"])
+        case "literal_error":
+            return Problem(where, f"must be {context['expected']}, not {value!r}{_meant(value, context['expected'])}")
+        case "too_short":
+            return Problem(where, "is empty; it needs at least one entry")
+        case "string_too_short":
+            return Problem(where, "is empty; it needs a text")
+        case "string_too_long":
+            return Problem(where, f"is longer than {context['max_length']} characters")
+        case "greater_than_equal":
+            return Problem(where, f"is {value}; the least is {context['ge']:g}")
+        case "less_than_equal":
+            return Problem(where, f"is {value}; the most is {context['le']:g}")
+    if (wanted := _WANTED.get(kind)) is None:
+        return Problem(where, f"is not accepted: {found['msg']}")
+    hint = _accepted(where) if wanted == "an object" else ""
+    wanted = _ALONE.get(where[-1], wanted) if hint and len(where) > 2 else wanted
+    quotes = ". Put it in quotes" if wanted == "text" and isinstance(value, (bool, int, float)) else ""
+    return Problem(where, f"must be {wanted}, not {kind_of(value)}{quotes}{hint and '.'}{hint}")
+
+
+def _no_verb(where: Where, value: Any) -> Problem:
+    verbs: Sequence[str] = wire.PARALLEL if "together" in where else list(wire.VERBS)
+    accepted = f" Accepted: {', '.join(verbs)}."
+    if not isinstance(value, Mapping):
+        return Problem(where, f"must be a step, an object with one verb as its key, not {kind_of(value)}.{accepted}")
+    keys = [str(key) for key in value]
+    if len(keys) == 1:
+        if keys[0] in wire.VERBS:
+            return Problem((*where, keys[0]), f"cannot be in `together`.{accepted}")
+        return Problem((*where, keys[0]), f"is not a verb.{accepted}{_meant_verb(keys[0], verbs)}")
+    if not keys:
+        return Problem(where, f"is an empty step.{accepted}")
+    advice = "Indent the arguments below their verb." if value[keys[0]] is None else "Write each as a step of its own."
+    return Problem(where, f"has {len(keys)} keys ({', '.join(keys)}), and a step is one verb. {advice}")
+
+
+def _meant_verb(sent: str, verbs: Sequence[str]) -> str:
+    # Verbs are too short for a likeness to show when two letters changed places.
+    swapped = next((verb for verb in verbs if sorted(verb) == sorted(sent.lower())), sent)
+    return did_you_mean(swapped, verbs)
+
+
+def _meant(value: Any, expected: str) -> str:
+    names = [name.strip("' ") for name in expected.replace(" or ", ",").split(",")]
+    return f".{hint}" if isinstance(value, str) and (hint := did_you_mean(value, names)) else ""
+
+
+def _accepted(where: Where, sent: str | None = None) -> str:
+    keys = _keys_at(where)
+    if keys is None:
+        return ""
+    return f" Accepted: {', '.join(keys)}.{did_you_mean(sent, keys) if sent is not None else ''}"
+
+
+def _keys_at(where: Where) -> Sequence[str] | None:
+    """The keys of the object at a place, by the place's own form."""
+    match where:
+        case ():
+            return wire.keys_of(wire.ScenarioFile)
+        case ("mcp", str()):
+            return wire.keys_of(wire.McpServer)
+        case ("mcp", str(), "script", int()):
+            return wire.keys_of(wire.Connect)
+        case ("mcp", str(), "tools", str()):
+            return wire.keys_of(wire.McpTool)
+        case ("agent", int()):
+            return (*_RULE, "otherwise")
+        case ("agent", int(), "when"):
+            return wire.keys_of(wire.When)
+        case ("agent", int(), "when", "message"):
+            return wire.keys_of(wire.MessageCondition)
+        case (*_, "todos", int()):
+            return wire.keys_of(wire.Todo)
+        case (*_, str() as steps, int(), str() as verb) if steps in _STEPS and verb in wire.VERBS:
+            shape = wire.VERBS[verb]
+            return None if shape is None else wire.keys_of(shape)
+    return None

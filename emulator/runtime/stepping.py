@@ -1,0 +1,164 @@
+"""Stepping: knowing, from outside, what the tasks of an agent are doing.
+
+A script is any coroutine: it may gather, make tasks, wait for its own things. To say whether a turn
+is at rest, and which turn is holding the loop when it blocks, every task started inside a turn is
+wrapped in a `Step`, which sees each time the task runs and what it waits for when it stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from contextvars import ContextVar, copy_context
+from typing import TYPE_CHECKING, Any
+
+from emulator.clock import monotonic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from contextvars import Context
+    from types import TracebackType
+
+
+_CURRENT: ContextVar[Steps | None] = ContextVar("steps", default=None)
+
+
+class Holder:
+    """Which turn's code is running on a loop at this moment, and since when. One for each loop.
+
+    Written by the loop's thread, read by a watchdog on another.
+    """
+
+    def __init__(self) -> None:
+        self.steps: Steps | None = None
+        self.since = 0.0
+
+    def enter(self, steps: Steps) -> None:
+        self.since = monotonic()
+        self.steps = steps
+
+    def leave(self) -> None:
+        self.steps = None
+
+
+class Steps:
+    """The tasks of one turn, and the verbs it has parked on outside input.
+
+    `blocked` is called, from the watchdog's thread, with the stack of a task that holds the loop.
+    """
+
+    def __init__(self, name: str, holder: Holder, blocked: Callable[[str], None]) -> None:
+        self.name = name
+        self.holder = holder
+        self.blocked = blocked
+        self._alive: set[Step] = set()
+        self._parked: set[asyncio.Future[Any]] = set()
+        self._watcher: asyncio.Future[None] | None = None
+
+    @property
+    def parked(self) -> bool:
+        """Whether at least one verb waits for somebody outside."""
+        return any(not future.done() for future in self._parked)
+
+    @property
+    def runnable(self) -> bool:
+        """Whether a task of the turn can run now."""
+        return any(step.runnable for step in self._alive)
+
+    def park(self, future: asyncio.Future[Any]) -> None:
+        """Count a future as outside input until it is done."""
+        self._parked.add(future)
+        future.add_done_callback(self._unpark)
+
+    async def moved(self, timeout: float) -> None:
+        """Return when a task of the turn has run, or after real `timeout` seconds."""
+        loop = asyncio.get_running_loop()
+        watcher = self._watcher
+        if watcher is None or watcher.done():
+            watcher = self._watcher = loop.create_future()
+        await asyncio.wait((watcher,), timeout=timeout)
+
+    def tasks(self) -> list[asyncio.Task[Any]]:
+        """The tasks of the turn that have not ended."""
+        return [step.task for step in self._alive if step.task is not None]
+
+    def cancel(self) -> None:
+        """Cancel every task of the turn but the one that asks."""
+        current = asyncio.current_task()
+        for task in self.tasks():
+            if task is not current:
+                task.cancel()
+
+    def start(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run a coroutine as the turn's main task; tasks it starts are counted with it."""
+        context = copy_context()
+        context.run(_CURRENT.set, self)
+        return asyncio.get_running_loop().create_task(coroutine, name=self.name, context=context)
+
+    def _unpark(self, future: asyncio.Future[Any]) -> None:
+        self._parked.discard(future)
+        self._notify()
+
+    def _notify(self) -> None:
+        if self._watcher is not None and not self._watcher.done():
+            self._watcher.set_result(None)
+
+
+class Step(Coroutine[Any, Any, Any]):
+    """A coroutine of a turn, watched each time it runs."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], steps: Steps) -> None:
+        self._coroutine = coroutine
+        self._steps = steps
+        self._waits_for: Any = None
+        self.task: asyncio.Task[Any] | None = None
+        steps._alive.add(self)
+
+    @property
+    def runnable(self) -> bool:
+        waits_for = self._waits_for
+        return waits_for is None or waits_for.done()
+
+    def send(self, value: Any) -> Any:
+        return self._watch(self._coroutine.send, value)
+
+    def throw(
+        self,
+        typ: type[BaseException] | BaseException,
+        val: BaseException | object = None,
+        tb: TracebackType | None = None,
+    ) -> Any:
+        return self._watch(self._coroutine.throw, typ)
+
+    def close(self) -> None:
+        self._steps._alive.discard(self)
+        self._coroutine.close()
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self._coroutine.__await__()
+
+    def _watch(self, step: Callable[..., Any], argument: Any) -> Any:
+        self._steps.holder.enter(self._steps)
+        try:
+            self._waits_for = step(argument)
+        except BaseException:
+            self._steps._alive.discard(self)
+            raise
+        finally:
+            self._steps.holder.leave()
+            self._steps._notify()
+        return self._waits_for
+
+
+def task_factory(
+    loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any] | Generator[Any, None, Any], **options: Any
+) -> asyncio.Task[Any]:
+    """The task factory of a loop that runs agents: a task made inside a turn is counted with it."""
+    context: Context | None = options.get("context")
+    steps = _CURRENT.get() if context is None else context.get(_CURRENT)
+    if steps is None or not isinstance(coroutine, Coroutine):
+        return asyncio.Task(coroutine, loop=loop, **options)
+    step = Step(coroutine, steps)
+    step.task = asyncio.Task(step, loop=loop, **options)
+    return step.task
+

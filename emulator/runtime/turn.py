@@ -1,0 +1,275 @@
+"""The verbs of a turn: everything an agent can do, for a Python script and a scenario alike.
+
+Law: a verb shows what the API shows and nothing else. One that breaks a rule of the API raises
+`ScriptError`; one used after the turn has ended raises `TurnOver` and emits nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from emulator import render
+from emulator.domain.files import OutsideWorkspace
+from emulator.domain.permissions import decide
+from emulator.domain.tools import BUILT_INS
+from emulator.refusals import CATALOGUE
+from emulator.runtime.run import CallResult, Failed, ScriptError
+from emulator.runtime.tool_server import ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Sequence
+
+    from emulator.runtime.engine import Engine
+    from emulator.runtime.run import Run
+
+_WORDS: Final = re.compile(r"\S*\s*", re.DOTALL)
+_WORDS_A_DELTA: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    """What a script may know of its session. `tools` is in the shape the API reads back."""
+
+    id: str
+    title: str | None
+    metadata: dict[str, str]
+    model: str | None
+    tools: list[dict[str, Any]]
+    text: dict[str, Any] | None
+
+
+class Turn:
+    """One turn, as its script sees it. Every verb is awaited."""
+
+    def __init__(self, engine: Engine, run: Run) -> None:
+        self._engine = engine
+        self._run = run
+        session = run.session
+        self.message = run.turn.text
+        self.number = run.turn.number
+        self.state = run.state
+        self.steers = run.steers
+        self.session = SessionView(
+            session.id,
+            session.title,
+            dict(session.metadata),
+            session.agent.model,
+            render.tools(run.tools, engine.world.settings.disabled_tools),
+            run.tools.text,
+        )
+
+    async def say(self, text: str) -> None:
+        """Say something: `agent.text` deltas, then `agent.message` and a message item."""
+        await self._deltas("agent.text", text)
+        self._record("agent.message", {"text": text})
+
+    async def think(self, text: str) -> None:
+        """Show reasoning: `agent.thinking` deltas, kept nowhere."""
+        await self._deltas("agent.thinking", text)
+
+    async def call(self, function: str, /, *, lose: bool = False, **arguments: Any) -> CallResult:
+        """Call a declared function and wait for the client's answer.
+
+        `lose`: the sandbox has forgotten the call, so that an answer is `not_delivered`.
+        Raises `ScriptError` for a function the session does not declare.
+        """
+        return await self.call_with(function, arguments, lose=lose)
+
+    async def call_with(self, function: str, arguments: dict[str, Any], *, lose: bool = False) -> CallResult:
+        """`call` with the arguments as an object, whatever they are named."""
+        run = self._run
+        run.check()
+        run.require(function)
+        declared = run.tools.function(function)
+        assert declared is not None
+        action = run.session.ask(
+            run.turn,
+            "function_call",
+            function,
+            arguments,
+            ("tool.required", {"name": function, "arguments": arguments}),
+            timeout_seconds=declared.timeout_seconds,
+            lost=lose,
+        )
+        result: CallResult = await self._engine.park(run, action)
+        run.check()
+        return result
+
+    async def ask(self, question: str, options: Sequence[str] | None = None, allow_freeform: bool = True) -> str:
+        """Ask the person a question and wait for the answer."""
+        run = self._run
+        run.check()
+        labels = list(options or ())
+        event: dict[str, Any] = {"question": question}
+        if options is not None:
+            event["options"] = labels
+        event["allowFreeform"] = allow_freeform
+        arguments = {"options": [{"label": label} for label in labels], "allowFreeform": allow_freeform}
+        action = run.session.ask(run.turn, "question", question, arguments, ("question.asked", event))
+        answer: str = await self._engine.park(run, action)
+        run.check()
+        return answer
+
+    async def approve(self, tool: str, args: dict[str, Any] | None = None, sensitive: bool = False) -> bool:
+        """Ask for leave to use a tool and wait for the decision, unless the mode or a rule decides."""
+        run = self._run
+        run.check()
+        agent = run.session.agent
+        verdict = decide(agent.approval_mode, agent.permission_rules, tool, args or {})
+        if verdict.decision == "allow":
+            return True
+        if verdict.decision == "deny":
+            denial = {"approved": False, "name": tool, "code": verdict.code, "reason": verdict.reason}
+            self._record("approval.resolved", {"toolCallId": run.session.next_call_id(), **denial})
+            return False
+        event = {"name": tool, "args": args or {}, "sensitive": sensitive}
+        action = run.session.ask(run.turn, "approval", tool, args or {}, ("approval.requested", event))
+        approved: bool = await self._engine.park(run, action)
+        run.check()
+        return approved
+
+    async def use(
+        self,
+        tool: str,
+        args: dict[str, Any] | None = None,
+        summary: str = "",
+        is_error: bool = False,
+        exit_code: int | None = None,
+    ) -> None:
+        """Use one of the sandbox's own tools: its call and its result.
+
+        Raises `ScriptError` for a built-in the session does not have.
+        """
+        disabled = self._engine.world.settings.disabled_tools
+        if tool in BUILT_INS and tool not in self._run.tools.built_ins(disabled):
+            raise ScriptError(f"the agent used {tool!r}, which this session does not have")
+        if tool == "bash" and exit_code is None:
+            exit_code = 1 if is_error else 0
+        self._tool_call(tool, args or {}, summary, is_error=is_error, exit_code=exit_code)
+
+    async def mcp(self, server: str, tool: str, arguments: dict[str, Any] | None = None) -> ToolResult:
+        """Call a tool of a declared MCP server.
+
+        A server that was skipped because it is down gives an error result. Raises `ScriptError` for
+        a server the session does not declare, a tool outside `allowed_tools`, and one the server
+        does not have.
+        """
+        run = self._run
+        run.check()
+        declared = next((entry for entry in run.tools.servers() if entry.name == server), None)
+        if declared is None:
+            raise ScriptError(f"the agent called a tool of {server!r}, which this session does not declare")
+        if not declared.allows(tool):
+            raise ScriptError(f"the agent called {tool!r} of {server!r}, which `allowed_tools` leaves out")
+        if (connected := run.servers.get(server)) is None:
+            reason = run.unreachable.get(server, "it is not connected")
+            result = ToolResult.of(f"{server} is unavailable: {reason}", is_error=True)
+        else:
+            offered = [entry.name for entry in await connected.tools()]
+            if tool not in offered:
+                raise ScriptError(
+                    f"the agent called {tool!r} of {server!r}, which has no such tool "
+                    f"(it has: {', '.join(offered) or 'none'})"
+                )
+            result = await connected.call(tool, arguments or {})
+        summary = result.text[:500]
+        self._tool_call(f"mcp_{server}_{tool}", arguments or {}, summary, is_error=result.is_error)
+        return result
+
+    async def write(self, path: str, content: str | bytes) -> None:
+        """Write a file of the workspace. One under /workspace/outputs is published when the turn settles."""
+        self._run.check()
+        data = content.encode() if isinstance(content, str) else bytes(content)
+        try:
+            absolute, kind = self._run.session.workspace.files.write(path, data)
+        except OutsideWorkspace as refused:
+            raise ScriptError(f"the agent wrote {path!r}: {refused}") from None
+        self._record("file.changed", {"path": absolute, "changeType": kind, "kind": kind})
+
+    async def delete(self, path: str) -> None:
+        """Delete a file of the workspace."""
+        self._run.check()
+        try:
+            absolute = self._run.session.workspace.files.delete(path)
+        except (OutsideWorkspace, FileNotFoundError) as refused:
+            raise ScriptError(f"the agent deleted {path!r}: {refused}") from None
+        self._record("file.changed", {"path": absolute, "changeType": "deleted", "kind": "deleted"})
+
+    async def todos(self, items: Sequence[dict[str, str]]) -> None:
+        """Show the list of what is to be done: each with `label` and `status`."""
+        self._record("agent.todos", {"items": [dict(item) for item in items]})
+
+    async def compact(self, before: int, after: int) -> None:
+        """Say that the context was compacted, in tokens before and after."""
+        self._record("agent.compaction", {"before": before, "after": after})
+
+    async def preview(self, port: int, body: str | None = None) -> str:
+        """Serve something on a port and give the address it is seen at."""
+        run = self._run
+        run.check()
+        digits = self._engine.world.ids.derive("preview", run.session.id, port, length=12).removeprefix("preview_")
+        preview = run.session.preview
+        preview.url, preview.port, preview.body = f"https://p-{digits}.gobare.dev", port, body
+        self._record("preview.ready", {"port": port, "url": preview.url})
+        return preview.url
+
+    async def together(self, *verbs: Awaitable[Any]) -> list[Any]:
+        """Do several verbs at once and give their results in order; a failure cancels the others."""
+        tasks = [asyncio.ensure_future(verb) for verb in verbs]
+        try:
+            return await asyncio.gather(*tasks)
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
+
+    async def wait(self, seconds: float) -> None:
+        """Let time pass on the emulator's clock."""
+        self._run.check()
+        await self._engine.wait(self._run, seconds)
+        self._run.check()
+
+    async def fail(self, code: str, message: str) -> None:
+        """End the turn as failed, with an error item. `code` is one of the API's error codes."""
+        self._run.check()
+        if code not in CATALOGUE:
+            raise ScriptError(f"{code!r} is not an error code of the API ({', '.join(CATALOGUE)})")
+        raise Failed(code, message)
+
+    def _record(self, event_type: str, payload: dict[str, Any]) -> None:
+        self._run.check()
+        self._run.session.record(event_type, payload)
+        self._engine.feed.pump(self._run.organization)
+
+    def _tool_call(
+        self, tool: str, args: dict[str, Any], summary: str, *, is_error: bool, exit_code: int | None = None
+    ) -> None:
+        self._run.check()
+        call_id = self._run.session.next_call_id()
+        self._record("agent.tool_call", {"toolCallId": call_id, "toolName": tool, "args": args})
+        result: dict[str, Any] = {"toolCallId": call_id, "toolName": tool, "isError": is_error, "cancelled": False}
+        result["summary"] = summary
+        if exit_code is not None:
+            result["exitCode"] = exit_code
+        self._record("agent.tool_result", result)
+
+    async def _deltas(self, event_type: str, text: str) -> None:
+        """Show a text piece by piece to whoever is watching."""
+        run, engine = self._run, self._engine
+        run.check()
+        realistic = engine.world.settings.pace == "realistic"
+        if not realistic and not engine.feed.watched(run.organization, run.session.id):
+            return
+        words = _WORDS.findall(text)
+        for n in range(0, len(words), _WORDS_A_DELTA):
+            delta = "".join(words[n : n + _WORDS_A_DELTA])
+            if not delta:
+                continue
+            engine.feed.transient(run.organization, run.session.id, event_type, {"delta": delta})
+            if realistic:
+                await engine.clock.pause(0.005 + 0.02 * engine.world.ids.fraction("delta", run.turn.id, n))
+                run.check()

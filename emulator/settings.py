@@ -1,0 +1,218 @@
+"""Settings: everything that can be set, once, with its default and its meaning.
+
+The command line's flags, the `GOBARE_EMULATOR_*` variables, the fixture's marker and ini option and
+`PATCH /_emulator/settings` are all made from the fields below. Importing this module is cheap; the
+parser is built when first needed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from emulator.refusals import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PREFIX: Final = "GOBARE_EMULATOR_"
+
+
+class SettingError(ValueError):
+    """A setting that does not exist, or a value it does not take. The message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A model connection a fresh organization has (contract §12)."""
+
+    label: str
+    connector: str
+    model: str
+
+
+def _setting(default: Any, doc: str, *, at_start: bool = False) -> Any:
+    return field(default=default, metadata={"doc": doc, "at_start": at_start})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of one emulator. A change makes a new object; `World` holds the current one."""
+
+    seed: int = _setting(0, "every id and every drawn number is derived from it", at_start=True)
+    clock: Literal["virtual", "real"] = _setting(
+        "virtual", "virtual stands still but for events and advance; real follows the machine", at_start=True
+    )
+    pace: Literal["instant", "realistic"] = _setting(
+        "instant", "instant replies once the agent is at rest; realistic lets clients subscribe first"
+    )
+    rates: Literal["off", "published"] = _setting("off", "published refuses past the published rates")
+    disabled_tools: tuple[str, ...] = _setting((), "built-in tools this deployment has switched off")
+    tools_reach: Literal["next_turn", "next_workspace"] = _setting(
+        "next_turn", "when a PUT of tools reaches the agent of a running workspace"
+    )
+    tools_restart_seconds: float = _setting(
+        0.0, "how long after a PUT of tools on a running workspace what writes to it is refused as not ready"
+    )
+    connections: tuple[Connection, ...] = _setting(
+        (Connection("MiniMax", "minimax", "MiniMax-M3"),), "model connections of an organization; the first is default"
+    )
+    github: bool = _setting(True, "whether organizations have GitHub connected")
+    workspace_recovery: Literal["works", "fails"] = _setting(
+        "works", "whether a reclaimed workspace can be built again"
+    )
+    orphan_sessions: bool = _setting(
+        False, "a session whose opening input was refused cannot be removed, and the refusal names it"
+    )
+    session_limit: int = _setting(25, "sessions per organization")
+    queue_limit: int = _setting(5, "messages waiting behind a running turn")
+    streams_per_token: int = _setting(5, "event streams open at once per token")
+    streams_per_organization: int = _setting(20, "event streams open at once per organization")
+    replay_limit: int = _setting(50_000, "persisted events one stream replays before it is cut short")
+    ping_seconds: float = _setting(15.0, "real seconds between pings on an event stream")
+    retry_ms: int = _setting(2000, "reconnect delay an event stream tells its reader")
+    rest_seconds: float = _setting(5.0, "real seconds a reply waits for the agent to come to rest")
+    body_limit: int = _setting(1_048_576, "bytes of a request body")
+    create_body_limit: int = _setting(16_777_216, "bytes of a request body that creates a session")
+    journal_limit: int = _setting(1000, "requests the journal keeps")
+
+
+NAMES: Final[tuple[str, ...]] = tuple(f.name for f in dataclasses.fields(Settings))
+
+
+def as_json(settings: Settings) -> dict[str, Any]:
+    """The settings by name, as JSON values."""
+    return json.loads(json.dumps(dataclasses.asdict(settings)))  # type: ignore[no-any-return]
+
+
+def changed(settings: Settings, values: Mapping[str, Any], *, running: bool = False) -> Settings:
+    """`settings` with `values` (JSON values by name) put in.
+
+    Raises `SettingError` for an unknown name, a value of the wrong type or range, and, while
+    `running`, for what can only be set at the start.
+    """
+    check_names(values)
+    if running:
+        for definition in dataclasses.fields(Settings):
+            if definition.name in values and definition.metadata["at_start"]:
+                raise SettingError(f"`{definition.name}` can only be set when the emulator starts.")
+    plain = {name: as_json(settings)[name] for name in NAMES} | dict(values)
+    return _validated(plain)
+
+
+def from_texts(settings: Settings, texts: Mapping[str, str]) -> Settings:
+    """`settings` with values given as text (flags, variables, ini lines) put in.
+
+    Lists are comma-separated or JSON; booleans are true or false. Raises `SettingError`.
+    """
+    check_names(texts)
+    return changed(settings, {name: _from_text(name, text) for name, text in texts.items()})
+
+
+def from_environment(environment: Mapping[str, str], *, others: tuple[str, ...] = ()) -> dict[str, str]:
+    """The `GOBARE_EMULATOR_*` variables, by setting name, as text.
+
+    `others` are names the caller understands beside the settings. What Kubernetes and Compose
+    inject for a service of that name is passed over. Raises `SettingError` for any other.
+    """
+    found: dict[str, str] = {}
+    for variable, text in environment.items():
+        if not variable.startswith(PREFIX) or _injected(variable, text):
+            continue
+        name = variable.removeprefix(PREFIX).lower()
+        if name not in NAMES and name not in others:
+            raise SettingError(f"{variable} is not a setting.{did_you_mean(name, (*NAMES, *others))}")
+        found[name] = text
+    return found
+
+
+def check_names(values: Mapping[str, Any]) -> None:
+    """Raise `SettingError` for the first name that is not a setting."""
+    for name in values:
+        if name not in NAMES:
+            raise SettingError(
+                f"`{name}` is not a setting.{did_you_mean(name, NAMES)} The settings are {', '.join(NAMES)}."
+            )
+
+
+def _injected(variable: str, text: str) -> bool:
+    rest = variable.removeprefix(PREFIX)
+    return (
+        rest.endswith(("SERVICE_HOST", "SERVICE_PORT"))
+        or "_SERVICE_PORT_" in f"_{rest}"
+        or (rest.startswith("PORT") and (text.startswith(("tcp://", "udp://")) or rest.startswith("PORT_")))
+    )
+
+
+def _from_text(name: str, text: str) -> Any:
+    kind = typing.get_type_hints(Settings)[name]
+    if kind is bool:
+        if text.lower() not in ("true", "false", "1", "0", "yes", "no", "on", "off"):
+            raise SettingError(f"`{name}` is true or false, not {text!r}.")
+        return text.lower() in ("true", "1", "yes", "on")
+    if typing.get_origin(kind) is tuple:
+        if text.lstrip().startswith("["):
+            try:
+                return json.loads(text)
+            except ValueError:
+                raise SettingError(f"`{name}` is not valid JSON.") from None
+        return [part.strip() for part in text.split(",") if part.strip()]
+    if kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            raise SettingError(f"`{name}` is a number, not {text!r}.") from None
+    return text
+
+
+_MINIMUM: Final[Mapping[str, float]] = {
+    "tools_restart_seconds": 0,
+    "session_limit": 1,
+    "queue_limit": 0,
+    "streams_per_token": 1,
+    "streams_per_organization": 1,
+    "replay_limit": 1,
+    "ping_seconds": 0.01,
+    "retry_ms": 0,
+    "rest_seconds": 0.01,
+    "body_limit": 1,
+    "create_body_limit": 1,
+    "journal_limit": 0,
+}
+
+
+def _validated(plain: dict[str, Any]) -> Settings:
+    hints = typing.get_type_hints(Settings)
+    values: dict[str, Any] = {}
+    for name, value in plain.items():
+        values[name] = _checked(name, value, hints[name])
+        low = _MINIMUM.get(name)
+        if low is not None and not values[name] >= low:
+            raise SettingError(f"`{name}` is at least {low:g}, not {values[name]:g}.")
+    return Settings(**values)
+
+
+def _checked(name: str, value: Any, kind: Any) -> Any:
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Literal:
+        if value in arguments:
+            return value
+        raise SettingError(f"`{name}` is one of {', '.join(arguments)}, not {value!r}.")
+    if origin is tuple:
+        if isinstance(value, list | tuple):
+            return tuple(_checked(f"{name}[{n}]", entry, arguments[0]) for n, entry in enumerate(value))
+        raise SettingError(f"`{name}` is a list.")
+    if kind is Connection:
+        names = [f.name for f in dataclasses.fields(Connection)]
+        if isinstance(value, dict) and sorted(value) == sorted(names):
+            if all(isinstance(value[key], str) for key in names):
+                return Connection(**value)
+        raise SettingError(f"`{name}` is an object of {', '.join(names)}, each a string.")
+    if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    if type(value) is kind:
+        return value
+    raise SettingError(f"`{name}` is a {kind.__name__}, not {type(value).__name__}.")

@@ -1,0 +1,1 @@
+"""The wire: shapes of requests and responses, as pydantic models without behaviour."""

@@ -1,0 +1,110 @@
+"""Input events, and the events of the streams (contract §7, §9)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from emulator.wire.common import Maybe, Milliseconds, Request, Response
+from emulator.wire.sessions import Content
+
+
+class InputMessage(Request):
+    """A message to the agent; it waits behind a running turn."""
+
+    type: Literal["input.message"]
+    content: Content
+
+
+class InputContext(Request):
+    """Something the agent should know; no turn runs for it."""
+
+    type: Literal["input.context"]
+    content: Content
+
+
+class InputToolResult(Request):
+    """The answer to a function call: `output` with success, `error` without."""
+
+    type: Literal["input.tool_result"]
+    turn_id: str
+    call_id: str
+    success: bool
+    output: Maybe[str] = Field(default=None, description="What the function gave, as text; with `success: true`.")
+    error: Maybe[str] = Field(default=None, description="What the agent is told; with `success: false`.")
+
+
+class InputApproval(Request):
+    """The decision about an approval."""
+
+    type: Literal["input.approval"]
+    call_id: str
+    approved: bool
+
+
+class InputQuestionAnswer(Request):
+    """The answer to a question."""
+
+    type: Literal["input.question_answer"]
+    call_id: str
+    answer: str = Field(min_length=1)
+
+
+class InputSteer(Request):
+    """A remark to the running turn."""
+
+    type: Literal["input.steer"]
+    content: Content
+
+
+class InputCancel(Request):
+    """Stop the running turn."""
+
+    type: Literal["input.cancel"]
+
+
+InputEvent = Annotated[
+    InputMessage | InputContext | InputToolResult | InputApproval | InputQuestionAnswer | InputSteer | InputCancel,
+    Field(discriminator="type"),
+]
+
+
+class EventsRequest(Request):
+    """One event to send."""
+
+    events: list[InputEvent] = Field(min_length=1, max_length=1)
+
+
+class InputAccepted(Response):
+    """What became of an event."""
+
+    object: Literal["input.accepted"]
+    session_id: str
+    type: Literal[
+        "input.message",
+        "input.context",
+        "input.tool_result",
+        "input.approval",
+        "input.question_answer",
+        "input.steer",
+        "input.cancel",
+    ]
+    outcome: Literal["accepted", "already_resolved", "not_delivered", "no_longer_pending"] | None = Field(
+        default=None, description="What became of an answer."
+    )
+    queued: bool | None = Field(default=None, description="Whether a message waits behind a running turn.")
+    queue_position: int | None = Field(default=None, description="Its place, from 1.")
+    delivered: bool | None = Field(default=None, description="Whether the sandbox was up to take the context.")
+
+
+class EventStream(Response):
+    """The `data` of one frame."""
+
+    object: Literal["event"]
+    type: str
+    internal_type: str
+    session_id: str
+    seq: int | None = Field(description="The cursor; null on events that are not kept.")
+    created_at: Milliseconds
+    payload: dict[str, Any]

@@ -1,0 +1,247 @@
+"""Sessions, turns and items (contract §6, §8)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from emulator.wire.common import Maybe, Milliseconds, Page, Request, Response
+from emulator.wire.tools import Text, Tool, ToolRead
+
+Instructions = Annotated[str, Field(max_length=32_000)]
+Metadata = Annotated[
+    dict[Annotated[str, Field(min_length=1, max_length=64)], Annotated[str, Field(max_length=512)]],
+    Field(max_length=16, description="Your own labels, returned unchanged."),
+]
+RuleField = Annotated[str, Field(max_length=500)]
+ApprovalMode = Literal["auto", "per_step", "read_only", "plan"]
+Status = Literal["idle", "working", "requires_action", "failed"]
+
+
+class InputText(Request):
+    """A part of a message."""
+
+    type: Literal["input_text"]
+    text: str
+
+
+def _content_kind(value: Any) -> str | None:
+    return "text" if isinstance(value, str) else "parts" if isinstance(value, list) else None
+
+
+Content = Annotated[
+    Annotated[str, Field(min_length=1), Tag("text")]
+    | Annotated[list[InputText], Field(min_length=1), Tag("parts")],
+    Discriminator(_content_kind),
+    Field(description="Text, or a list of parts whose texts are joined."),
+]
+
+
+class PermissionRule(Request):
+    """What to decide about acts that match every given field."""
+
+    decision: Literal["allow", "deny", "ask"]
+    tool: Maybe[RuleField] = None
+    path: Maybe[RuleField] = None
+    command: Maybe[RuleField] = None
+    domain: Maybe[RuleField] = None
+
+
+PermissionRules = Annotated[list[PermissionRule], Field(max_length=50)]
+
+
+class AgentConfig(Request):
+    """What runs, and how freely."""
+
+    id: Maybe[str] = Field(default=None, description="A saved agent to start from.")
+    model: Maybe[str] = Field(default=None, description="Must be what the connection runs.")
+    model_credential_id: Maybe[str] = Field(default=None, description="The connection; the default one when absent.")
+    instructions: Instructions | None = Field(default=None, description="null or an empty text clears.")
+    approval_mode: Maybe[ApprovalMode] = None
+    permission_rules: Maybe[PermissionRules] = None
+    tools: Maybe[list[Tool]] = Field(default=None, max_length=32)
+    text: Text | None = None
+
+
+class SeedFile(Request):
+    """A file put into the workspace before the agent starts."""
+
+    type: Maybe[Literal["inline"]] = None
+    path: str = Field(min_length=1)
+    data: str = Field(description="Base64.")
+
+
+class EnvironmentConfig(Request):
+    """The workspace a session starts with."""
+
+    template_id: Maybe[str] = Field(default=None, deprecated=True, description="The older name of `agent.id`.")
+    profiles: Maybe[list[str]] = Field(default=None, description="Environment profiles; the default group when absent.")
+    repo: Maybe[str] = Field(default=None, description="A repository to clone, as owner/name.")
+    files: Maybe[list[SeedFile]] = Field(default=None, max_length=50)
+
+
+class SessionCreateRequest(Request):
+    """A session to open; everything is optional."""
+
+    agent: Maybe[AgentConfig] = None
+    environment: Maybe[EnvironmentConfig] = None
+    parent_session_id: Maybe[str] = None
+    metadata: Maybe[Metadata] = None
+    title: Maybe[str] = None
+    input: Maybe[Content] = Field(default=None, description="A first message; if it is refused no session remains.")
+
+
+class AgentPatch(Request):
+    """Changes to what runs; the mode and rules apply from the next turn."""
+
+    model: Maybe[str] = None
+    model_credential_id: Maybe[str] = None
+    instructions: Instructions | None = None
+    approval_mode: Maybe[ApprovalMode] = None
+    permission_rules: Maybe[PermissionRules] = None
+
+
+class SessionPatchRequest(Request):
+    """Changes to a session: any of these, at least one."""
+
+    title: str | None = Field(default=None, description="null clears.")
+    metadata: Metadata | None = Field(default=None, description="Replaces all of it; null clears.")
+    agent: Maybe[AgentPatch] = None
+
+
+class RequiredAction(Response):
+    """Something the session waits for."""
+
+    type: Literal["function_call", "approval", "question"]
+    turn_id: str
+    call_id: str
+    name: str = Field(description="The function, the tool, or the question itself.")
+    arguments: dict[str, Any]
+    created_at: Milliseconds
+    expires_at: int | None = Field(description="Unix milliseconds; null waits for ever.")
+
+
+class SessionAgent(Response):
+    """What runs in a session."""
+
+    id: str | None
+    model: str | None
+    model_credential_id: str | None
+    approval_mode: ApprovalMode | None
+    instructions: str | None
+    permission_rules: list[PermissionRule]
+    tools: list[ToolRead] = Field(default=[], description="On the read of a single session only.")
+
+
+class Repo(Response):
+    """The repository bound to a session."""
+
+    full_name: str
+    branch: str | None = Field(description="Reported by the clone; null until the workspace is up.")
+    clone_error: str | None
+
+
+class SessionEnvironment(Response):
+    """Where the agent works."""
+
+    type: Literal["sandbox"]
+    state: Literal["unknown", "running", "paused", "destroyed", "recovering", "recovery_failed"]
+    workspace_directory: Literal["/workspace"]
+    repo: Repo | None
+
+
+class SessionPreview(Response):
+    """Addresses of what the agent serves."""
+
+    url: str | None
+    port: int | None
+    published_url: str | None
+
+
+class Session(Response):
+    """A conversation with an agent that has a workspace."""
+
+    object: Literal["session"]
+    id: str
+    title: str | None
+    status: Status = Field(description="`failed` is the outcome of the last turn; the session still takes input.")
+    created_at: Milliseconds
+    updated_at: Milliseconds
+    source: Literal["api", "console", "cli"] | None
+    created_by_token: str | None
+    parent_session_id: str | None
+    metadata: dict[str, str]
+    agent: SessionAgent
+    environment: SessionEnvironment
+    preview: SessionPreview
+    required_actions: list[RequiredAction]
+
+
+class TurnError(Response):
+    """Why a turn failed."""
+
+    code: str
+    message: str
+
+
+class SkippedArtifact(Response):
+    """A file that was not published."""
+
+    path: str
+    reason: str
+
+
+class Turn(Response):
+    """One run of the agent."""
+
+    object: Literal["turn"]
+    id: str
+    session_id: str
+    status: Literal["working", "completed", "failed", "cancelled"] = Field(
+        description="`working` until it settles, also while it waits for you; a settled turn never moves."
+    )
+    created_at: Milliseconds
+    started_at: int | None
+    completed_at: int | None
+    artifacts: Literal["pending", "ready", "partial", "failed"] | None = Field(description="null until it settles.")
+    artifacts_skipped: list[SkippedArtifact]
+    subagent_id: None
+    error: TurnError | None
+
+
+class Item(Response):
+    """One entry of the transcript."""
+
+    object: Literal["item"]
+    id: str
+    session_id: str
+    type: Literal[
+        "message",
+        "tool_call",
+        "command_execution",
+        "file_change",
+        "approval",
+        "question",
+        "mcp_unavailable",
+        "error",
+        "context",
+    ]
+    created_at: Milliseconds
+    role: Literal["user", "assistant"] | None = Field(default=None, description="On messages only.")
+    content: str | None = Field(default=None, description="On messages only.")
+    server: str | None = Field(default=None, description="On mcp_unavailable only.")
+    reason: str | None = Field(default=None, description="On mcp_unavailable only.")
+    detail: dict[str, Any] = Field(description="`event` names the event it was made from; the rest is its payload.")
+
+
+class SessionList(Page[Session]):
+    """A page of sessions."""
+
+
+class TurnList(Page[Turn]):
+    """A page of turns."""
+
+
+class ItemList(Page[Item]):
+    """A page of items."""

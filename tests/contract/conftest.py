@@ -1,0 +1,20 @@
+"""The contract suite runs twice: straight into the application, and over a real socket."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support import Api
+
+if TYPE_CHECKING:
+    from emulator.server import Emulator
+    from tests.support import Kind
+
+
+@pytest.fixture(params=["in-process", "socket"])
+def api(request: pytest.FixtureRequest, gobare: Emulator) -> Api:
+    """A client of the test's emulator."""
+    kind: Kind = request.param
+    return Api(gobare, kind)
