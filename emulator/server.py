@@ -36,17 +36,15 @@ from emulator.runtime.stepping import Holder, task_factory
 from emulator.settings import Settings, changed
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
     from pathlib import Path
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from emulator.runtime.run import Fault
     from emulator.runtime.scenario_file import LoadedScenario
-    from emulator.runtime.turn import Turn
 
 T = TypeVar("T")
-Play = TypeVar("Play", bound="Callable[[Turn], Awaitable[object]]")
 
 # Nothing the HTTP server has to say about a connection is news to a test.
 _QUIET: Final = logging.getLogger("emulator.http")
@@ -260,7 +258,7 @@ def new_loop() -> asyncio.AbstractEventLoop:
         loop.time = monotonic  # type: ignore[method-assign]
     else:
         loop = uvloop.new_event_loop()
-    loop.set_task_factory(task_factory)  # type: ignore[arg-type]
+    loop.set_task_factory(task_factory)
     return loop
 
 
@@ -510,7 +508,7 @@ class Emulator(Handle):
 
             condition = read_condition(when)
 
-        def register(function: Play) -> Play:
+        def register(function: Any) -> Any:
             if not inspect.iscoroutinefunction(function):
                 raise TypeError(f"an agent is a coroutine function (async def), which {function!r} is not")
             self.socket.deployment.script.add(function, condition)

@@ -180,9 +180,7 @@ class Api:
     def delete(self, path: str, **options: Any) -> Answer:
         return self.request("DELETE", path, **options)
 
-    def stream(
-        self, path: str, *, token: str | None = "default", headers: Mapping[str, str] | None = None
-    ) -> Frames:
+    def stream(self, path: str, *, token: str | None = "default", headers: Mapping[str, str] | None = None) -> Frames:
         """Open an event stream."""
         sent = self._headers(token, headers)
         if self.kind == "socket":
@@ -306,7 +304,7 @@ class _BridgedStream:
             elif message.get("body"):
                 self._chunks.put(message["body"])
 
-        await application()(_scope(self._emulator, "GET", path, headers), receive, send)  # type: ignore[arg-type]
+        await application()(_scope(self._emulator, "GET", path, headers), receive, send)
         self._chunks.put(b"")
 
 
@@ -335,7 +333,7 @@ async def _bridged(emulator: Emulator, method: str, path: str, body: bytes, head
     if body:
         headers.setdefault("content-length", str(len(body)))
     async with asyncio.timeout(WAIT):
-        await application()(_scope(emulator, method, path, headers), receive, send)  # type: ignore[arg-type]
+        await application()(_scope(emulator, method, path, headers), receive, send)
     return Answer(status, received, b"".join(parts))
 
 

@@ -106,9 +106,7 @@ class Api:
             entry.duration_ms = round((stopwatch() - started) * 1000, 3)
 
 
-async def _send(
-    send: Send, entry: Entry, deployment: Deployment, headers: Headers, status: int, body: bytes
-) -> None:
+async def _send(send: Send, entry: Entry, deployment: Deployment, headers: Headers, status: int, body: bytes) -> None:
     entry.status = status
     deployment.journal.add(entry, deployment.world.settings.journal_limit)
     length = (b"content-length", b"%d" % len(body))

@@ -157,9 +157,7 @@ def idempotency_key(header: bytes | None) -> str | None:
 def segments(raw_path: bytes) -> list[str] | None:
     """The segments of a path, each percent-decoded after splitting. `None` when one is not UTF-8."""
     try:
-        return [
-            (unquote_to_bytes(part) if b"%" in part else part).decode() for part in raw_path.split(b"/")[1:]
-        ]
+        return [(unquote_to_bytes(part) if b"%" in part else part).decode() for part in raw_path.split(b"/")[1:]]
     except UnicodeDecodeError:
         return None
 
@@ -325,7 +323,6 @@ def _has_infinity(value: Any) -> bool:
     if isinstance(value, dict):
         return any(map(_has_infinity, value.values()))
     return isinstance(value, list) and any(map(_has_infinity, value))
-
 
 
 def no_body(body: bytes) -> Exception:

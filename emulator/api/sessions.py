@@ -214,7 +214,9 @@ def _environment(environment: wire.EnvironmentConfig | None) -> None:
     if environment is None:
         return
     if environment.template_id is not None:
-        raise not_found(f"No agent {environment.template_id!r} for `environment.template_id`: this organization has none.")
+        raise not_found(
+            f"No agent {environment.template_id!r} for `environment.template_id`: this organization has none."
+        )
     if environment.profiles:
         raise not_found(f"No environment profile {environment.profiles[0]!r}: this organization has none.")
     if environment.files:

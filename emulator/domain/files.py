@@ -99,7 +99,9 @@ class Files:
             if len(content) > ARTIFACT_BYTES:
                 skipped.append({"path": relative, "reason": f"larger than {ARTIFACT_BYTES} bytes"})
             elif total + len(content) > ARTIFACTS_BYTES:
-                skipped.append({"path": relative, "reason": f"the turn's files are larger than {ARTIFACTS_BYTES} bytes"})
+                skipped.append(
+                    {"path": relative, "reason": f"the turn's files are larger than {ARTIFACTS_BYTES} bytes"}
+                )
             else:
                 total += len(content)
                 publish.append((path, content))

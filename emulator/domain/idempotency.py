@@ -30,6 +30,7 @@ class Keys:
 
     def __init__(self) -> None:
         self._answers: dict[Scope, Answer | None] = {}
+        self._sweep_at = 1000
 
     def begin(self, scope: Scope, now: int) -> Answer | None:
         """Claim a key. Gives the stored answer if there is one; raises 409 while it is in flight."""
@@ -44,6 +45,8 @@ class Keys:
                 )
             if answer.expires_at > now:
                 return answer
+        if len(self._answers) >= self._sweep_at:
+            self._sweep(now)
         self._answers[scope] = None
         return None
 
@@ -54,7 +57,8 @@ class Keys:
         else:
             self._answers.pop(scope, None)
 
-    def sweep(self, now: int) -> None:
-        """Drop answers past their day."""
+    def _sweep(self, now: int) -> None:
+        """Drop answers past their day, so that what is kept stays bounded by what a day brings."""
         for scope in [s for s, answer in self._answers.items() if answer is not None and answer.expires_at <= now]:
             del self._answers[scope]
+        self._sweep_at = max(1000, 2 * len(self._answers))

@@ -39,7 +39,9 @@ class ModelConnection:
 class Organization:
     """One customer: its sessions, its event log, its connections."""
 
-    def __init__(self, organization_id: str, ids: Ids, codec: Codec, stamp: Callable[[], int], settings: Settings) -> None:
+    def __init__(
+        self, organization_id: str, ids: Ids, codec: Codec, stamp: Callable[[], int], settings: Settings
+    ) -> None:
         self.id = organization_id
         self.ids = ids
         self.log = EventLog(codec, stamp)

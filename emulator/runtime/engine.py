@@ -12,17 +12,17 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from emulator.clock import monotonic
 from emulator.domain.scenario import Facts
 from emulator.redaction import scrub
 from emulator.refusals import Refusal, invalid, not_found
+from emulator.runtime.rest import until_rest
 from emulator.runtime.run import CallResult, Failed, Fault, Run, ScriptError, TurnOver
 from emulator.runtime.stepping import Holder, Steps
 from emulator.runtime.turn import Turn as TurnVerbs
 from emulator.runtime.workspaces import RequiredServersDown, Start, Workspaces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Sequence
 
     from emulator.clock import Clock
     from emulator.domain.session import Action, Session, Turn
@@ -38,9 +38,6 @@ _ANSWERED_BY: Final = {
     "question": "input.question_answer",
 }
 _HERE: Final = str(Path(__file__).parent.parent)
-# Passes of the loop that must find nothing to do before the agent counts as at rest: a finished task
-# reaches whoever awaits it through a callback, and that one through another.
-_QUIET_PASSES: Final = 3
 
 
 class Engine:
@@ -69,6 +66,8 @@ class Engine:
         self._locks: dict[str, asyncio.Lock] = {}
         self._states: dict[str, dict[str, Any]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
+        # Sessions between two turns: one has settled, the next is about to begin.
+        self._between: set[str] = set()
 
     # Input
 
@@ -114,7 +113,9 @@ class Engine:
         """Pass a remark to the running turn. Raises 409 when there is none."""
         run = self._runs.get(session.id)
         if run is None:
-            raise Refusal("conflict", "No turn is running in this session, so there is nothing to steer. Send a message.")
+            raise Refusal(
+                "conflict", "No turn is running in this session, so there is nothing to steer. Send a message."
+            )
         run.steers.append(text)
 
     def cancel(self, organization: Organization, session: Session) -> None:
@@ -148,9 +149,7 @@ class Engine:
             session.close_action(action, "lost", None)
             self.feed.pump(organization)
             return "not_delivered"
-        session.close_action(
-            action, "answered", ("tool.resolved", {"name": action.name, "success": result.success})
-        )
+        session.close_action(action, "answered", ("tool.resolved", {"name": action.name, "success": result.success}))
         self.feed.pump(organization)
         waiting.set_result(result)
         return "accepted"
@@ -163,7 +162,9 @@ class Engine:
 
     def question_answer(self, organization: Organization, session: Session, call_id: str, answer: str) -> str:
         """Answer a question (contract §7)."""
-        return self._decide(organization, session, call_id, "question", ("question.answered", {"answer": answer}), answer)
+        return self._decide(
+            organization, session, call_id, "question", ("question.answered", {"answer": answer}), answer
+        )
 
     def lose(self, action: Action) -> None:
         """Have the sandbox forget a call it is parked on: an answer is no longer delivered."""
@@ -185,54 +186,34 @@ class Engine:
             run.steps.cancel()
         self._locks.pop(session.id, None)
         self._states.pop(session.id, None)
+        self._between.discard(session.id)
         await self.workspaces.destroy(session)
 
     # Rest
 
     def at_rest(self, session: Session) -> bool:
         """Whether nothing of a session can go on without somebody outside."""
+        if session.id in self._between:
+            return session.deleted
         run = self._runs.get(session.id)
-        return run.at_rest if run is not None else (session.deleted or not session.busy)
+        return run is None or run.at_rest
 
-    async def rest(
-        self,
-        session: Session,
-        request_id: str | None = None,
-        *,
-        seconds: float | None = None,
-        report: bool = True,
-    ) -> bool:
+    async def rest(self, session: Session, request_id: str | None = None) -> bool:
         """Wait until a session is at rest, at most `rest_seconds` of real time; then report it.
 
         Gives whether it came to rest.
         """
-        until = monotonic() + (self.world.settings.rest_seconds if seconds is None else seconds)
-        quiet = 0
-        while True:
-            if self.at_rest(session):
-                quiet += 1
-                if quiet == _QUIET_PASSES:
-                    return True
-                await asyncio.sleep(0)
-                continue
-            quiet = 0
-            left = until - monotonic()
-            if left <= 0:
-                if report:
-                    self._report_unrest(session, request_id)
-                return False
-            run = self._runs.get(session.id)
-            if run is None or run.steps.runnable:
-                await asyncio.sleep(0)
-            else:
-                await run.steps.moved(left)
+        restless = await until_rest(lambda: () if self.at_rest(session) else (session.id,), self._runs, self._bound)
+        self._report_unrest(restless, request_id)
+        return not restless
 
     async def rest_all(self, seconds: float | None = None, *, report: bool = True) -> bool:
-        """Wait until every session is at rest, as `rest` does for one."""
-        settled = True
-        for session in list(self.world.sessions()):
-            settled &= await self.rest(session, seconds=seconds, report=report)
-        return settled
+        """Wait until every session is at rest, as `rest` does for one; `seconds` is another bound."""
+        bound = self._bound if seconds is None else seconds
+        restless = await until_rest(self._restless, self._runs, bound)
+        if report:
+            self._report_unrest(restless, None)
+        return not restless
 
     async def reply_when_ready(self, session: Session, request_id: str) -> None:
         """Hold the reply to an input as long as the pace asks for (design, "Pace")."""
@@ -344,6 +325,8 @@ class Engine:
             machine.unreachable,
             Steps(f"turn {turn.id}", self._holder, lambda stack: self._blocked(run, stack)),
             self._states.setdefault(session.id, {}),
+            session.agent.approval_mode,
+            list(session.agent.permission_rules),
         )
         self._runs[session.id] = run
         self.feed.pump(organization)
@@ -411,10 +394,7 @@ class Engine:
         else:
             self.spawn(self._publish_later(session, turn, run.organization))
         self.feed.pump(run.organization)
-        if session.queue:
-            self.spawn(self._next(run.organization, session))
-        else:
-            self.workspaces.rest(session)
+        self._go_on(run.organization, session)
 
     async def _publish_later(self, session: Session, turn: Turn, organization: Organization) -> None:
         await self.clock.pause(0.05 + 0.1 * self.world.ids.fraction("publish", turn.id, 0))
@@ -422,23 +402,33 @@ class Engine:
             session.publish(turn)
             self.feed.pump(organization)
 
+    def _go_on(self, organization: Organization, session: Session) -> None:
+        """A turn has settled: begin the next, or let the workspace be idle."""
+        if session.queue:
+            self._between.add(session.id)
+            self.spawn(self._next(organization, session))
+        else:
+            self.workspaces.rest(session)
+
     async def _next(self, organization: Organization, session: Session) -> None:
         """Begin the turn that waited behind the one that settled."""
         async with self._locks.setdefault(session.id, asyncio.Lock()):
             if session.deleted or session.current is not None or not session.queue:
+                self._between.discard(session.id)
                 return
             try:
                 start = await self.workspaces.connect(session)
             except Refusal as refused:
+                self._between.discard(session.id)
                 turn = session.dequeue()
                 assert turn is not None
                 problem = refused.problem if isinstance(refused, RequiredServersDown) else refused.message
                 session.settle(turn, "fail", {"code": refused.code, "message": problem}, origin="sandbox")
                 session.publish(turn)
                 self.feed.pump(organization)
-                if session.queue:
-                    self.spawn(self._next(organization, session))
+                self._go_on(organization, session)
                 return
+            self._between.discard(session.id)
             if organization.find(session.id) is None:
                 return
             turn = session.dequeue()
@@ -467,10 +457,18 @@ class Engine:
             tools=run.tools.names(self.world.settings.disabled_tools),
         )
 
-    def _report_unrest(self, session: Session, request_id: str | None) -> None:
-        run = self._runs.get(session.id)
-        entry = {"session_id": session.id, "turn_id": run.turn.id if run is not None else None}
-        self.not_at_rest.append(entry | {"request_id": request_id})
+    @property
+    def _bound(self) -> float:
+        return self.world.settings.rest_seconds
+
+    def _restless(self) -> list[str]:
+        return [*self._between, *(session_id for session_id, run in self._runs.items() if not run.at_rest)]
+
+    def _report_unrest(self, restless: Sequence[str], request_id: str | None) -> None:
+        for session_id in restless:
+            run = self._runs.get(session_id)
+            turn_id = None if run is None else run.turn.id
+            self.not_at_rest.append({"session_id": session_id, "turn_id": turn_id, "request_id": request_id})
 
     def _blocked(self, run: Run, stack: str) -> None:
         """Called by the watchdog, from its own thread."""

@@ -14,7 +14,18 @@ from itertools import islice, product
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.runtime.patterns import matching
-from emulator.runtime.schemas import count, entries, fits, identity, mapping, merged, names, number, resolve, tuple_of
+from emulator.runtime.schemas import (
+    Checker,
+    count,
+    entries,
+    identity,
+    mapping,
+    merged,
+    names,
+    number,
+    resolve,
+    tuple_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
@@ -75,6 +86,7 @@ def example(schema: Any) -> Any:
 class _Maker:
     def __init__(self, root: Any) -> None:
         self._root = root
+        self._checker = Checker(root)
         self._left = STEPS
         self._open: list[int] = []
 
@@ -92,7 +104,7 @@ class _Maker:
         try:
             for flat in self._flattened(schema):
                 for value in self._candidates(flat, nth):
-                    if fits(value, schema, self._root):
+                    if self._checker.fits(value, schema):
                         return value
                     second.append(value)
         finally:
@@ -313,5 +325,3 @@ def _numbers(flat: Mapping[str, Any], *, whole: bool, nth: int) -> Iterator[int 
             yield int(start) if start.denominator == 1 else float(start)
         except OverflowError:
             continue
-
-

@@ -17,7 +17,7 @@ LONGEST: Final = 2000
 _TRIES: Final = 10_000_000
 _SAMPLES: Final = {"d": "0", "w": "a", "s": " ", "D": "a", "W": "-", "S": "a"}
 _CONTROLS: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "0": "\0"}
-_UNITS: Final = tuple("a0A_- .") + tuple(chr(code) for code in range(33, 127))
+_UNITS: Final = tuple("a0A_- .é") + tuple(chr(code) for code in range(33, 127))
 
 
 class _Unknown(Exception):

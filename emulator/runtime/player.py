@@ -170,8 +170,6 @@ class Player:
         bound: Scope = {}
         for step in self.steps:
             await self._play(turn, step, bound)
-            if step.verb == "fail":
-                return
 
     def unreached(self) -> list[Step]:
         """The steps no turn has begun so far, in the order they are written."""

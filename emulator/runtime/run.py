@@ -75,7 +75,10 @@ class Fault:
 
 @dataclass(slots=True)
 class Run:
-    """A turn the agent is on. `waits` holds the future of each parked call, by call id."""
+    """A turn the agent is on. `waits` holds the future of each parked call, by call id.
+
+    Tools, mode and rules are those of its beginning: a change applies from the next turn.
+    """
 
     organization: Organization
     session: Session
@@ -85,6 +88,8 @@ class Run:
     unreachable: dict[str, str]
     steps: Steps
     state: dict[str, Any]
+    approval_mode: str
+    permission_rules: list[dict[str, Any]]
     steers: list[str] = field(default_factory=list)
     waits: dict[str, asyncio.Future[Any]] = field(default_factory=dict)
 

@@ -70,13 +70,11 @@ class Steps:
         self._parked.add(future)
         future.add_done_callback(self._unpark)
 
-    async def moved(self, timeout: float) -> None:
-        """Return when a task of the turn has run, or after real `timeout` seconds."""
-        loop = asyncio.get_running_loop()
-        watcher = self._watcher
-        if watcher is None or watcher.done():
-            watcher = self._watcher = loop.create_future()
-        await asyncio.wait((watcher,), timeout=timeout)
+    def moved(self) -> asyncio.Future[None]:
+        """A future that is done when a task of the turn has run."""
+        if self._watcher is None or self._watcher.done():
+            self._watcher = asyncio.get_running_loop().create_future()
+        return self._watcher
 
     def tasks(self) -> list[asyncio.Task[Any]]:
         """The tasks of the turn that have not ended."""
@@ -161,4 +159,3 @@ def task_factory(
     step = Step(coroutine, steps)
     step.task = asyncio.Task(step, loop=loop, **options)
     return step.task
-

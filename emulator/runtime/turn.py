@@ -117,8 +117,7 @@ class Turn:
         """Ask for leave to use a tool and wait for the decision, unless the mode or a rule decides."""
         run = self._run
         run.check()
-        agent = run.session.agent
-        verdict = decide(agent.approval_mode, agent.permission_rules, tool, args or {})
+        verdict = decide(run.approval_mode, run.permission_rules, tool, args or {})
         if verdict.decision == "allow":
             return True
         if verdict.decision == "deny":

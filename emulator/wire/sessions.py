@@ -31,8 +31,7 @@ def _content_kind(value: Any) -> str | None:
 
 
 Content = Annotated[
-    Annotated[str, Field(min_length=1), Tag("text")]
-    | Annotated[list[InputText], Field(min_length=1), Tag("parts")],
+    Annotated[str, Field(min_length=1), Tag("text")] | Annotated[list[InputText], Field(min_length=1), Tag("parts")],
     Discriminator(_content_kind),
     Field(description="Text, or a list of parts whose texts are joined."),
 ]

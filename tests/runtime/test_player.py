@@ -110,13 +110,15 @@ def test_a_key_of_a_result_wins_over_a_method_of_that_name() -> None:
 def test_the_results_of_the_other_verbs_are_bound_as_well() -> None:
     turn = RecordingTurn(replies=deque([False, "us", ToolResult([{"type": "text", "text": "none"}], {"n": 0}, True)]))
     text = said(
-        "{{ ok }} {{ region }} {{ found.text }} {{ found.structured.n }} {{ found.is_error }} {{ found.content[0].type }}",
+        "{{ ok }} {{ region }} {{ found.text }} {{ found.structured.n }} {{ found.is_error }} "
+        "{{ found.content[0].type }}"
+        "{% for n in range(2) %}{{ loop.index }}{% endfor %}",
         {"approve": {"tool": "bash", "as": "ok"}},
         {"ask": {"question": "?", "as": "region"}},
         {"mcp": {"server": "docs", "tool": "search", "as": "found"}},
         turn=turn,
     )
-    assert text == "false us none 0 true text"
+    assert text == "false us none 0 true text12"
 
 
 def test_templates_see_the_turn_its_session_and_its_state() -> None:
@@ -177,6 +179,37 @@ def test_steps_together_are_done_at_once_and_bind_their_results() -> None:
     assert turn.done[0] == ("together", 2)
 
 
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("{{ [3, 1, 2]|sort|join('-') }}", "1-2-3"),
+        ("{{ [{'a': 1}, {'a': 2}]|join(',', 'a') }}", "1,2"),
+        ("{{ 'a-b'|replace('-', '+') }}", "a+b"),
+        ("{{ message|upper ~ 1 ~ true }}", "HI1true"),
+        ("{{ 'a' + 'b' * 2 }}", "abb"),
+        ("{{ 7 % 4 + 2 ** 3 }}", 11),
+        ("{{ 2.456|round(2) }}", 2.46),
+        ("{{ [1, 2]|sum }}", 3),
+        ("{{ {'a': [1]}|tojson }}", '{"a": [1]}'),
+        ("{{ {'a': 'ü'}|tojson(indent=1) }}", '{\n "a": "ü"\n}'),
+        ("{{ range(1, 7, 2) }}", [1, 3, 5]),
+        ("{{ {'a': 1}.items() }}", [["a", 1]]),
+        ("{{ [1, 2]|map('string') }}", ["1", "2"]),
+        ("{{ nothing|default('none') if false else none }}", None),
+        ("{{ message.split('') if false else message.strip() }}", "hi"),
+        ("{{ 1 }}{{ 2 }}", "12"),
+        ("{{ message }}\n", "hi\n"),
+        ("{% raw %}{{ x }}{% endraw %}", "{{ x }}"),
+        ("{% set a = 5 %}{{ a }}", "5"),
+    ],
+)
+def test_templates_compute(expression: str, value: Any) -> None:
+    turn = RecordingTurn(message="hi")
+    expression = expression.replace("nothing|default('none')", "state.nothing|default('none')")
+    play(turn, {"call": {"function": "f", "arguments": {"x": expression}}})
+    assert turn.did("call")[0][1] == {"x": value}
+
+
 def test_nothing_is_remembered_from_one_turn_to_the_next() -> None:
     scenario = loaded(CALL, {"say": "{{ order.output.status }}"})
     first, second = RecordingTurn(), RecordingTurn(replies=deque([CallResult(True, '{"status": "lost"}')]))
@@ -208,6 +241,9 @@ ATTACKS = [
     "{{ session.nope.nope }}",
     "{{ self.__init__ }}",
     "{{ turn.say('x') }}",
+    "{{ 2 ** 4000 * 2 ** 4000 }}",
+    "{{ [1]|tojson(indent=9999999) }}",
+    "{{ message + state.nope }}",
 ]
 
 

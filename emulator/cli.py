@@ -1,0 +1,407 @@
+"""The command line: serve, demo, check, schema and openapi.
+
+Law: what is wrong with a command is one line on stderr and exit status 2, and no line ever repeats a
+token. `serve` has a flag and a variable for every setting because both are made from the settings.
+Each command imports what it needs when it runs, since how soon `serve` answers is a promise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import dataclasses
+import errno
+import json
+import os
+import shlex
+import signal
+import sys
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TextIO, get_args, get_origin, get_type_hints
+
+from emulator import __version__
+from emulator.redaction import Secret, scrub
+from emulator.refusals import did_you_mean
+from emulator.settings import NAMES, PREFIX, SettingError, Settings, as_json, from_environment, from_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from emulator.runtime.scenario_file import LoadedScenario
+    from emulator.server import Socket
+
+PROGRAM: Final = "gobare-emulator"
+PORT: Final = 4747
+# What a service on somebody's machine wants, where a test wants the settings' own defaults.
+SERVE_DEFAULTS: Final = Settings(pace="realistic", clock="real")
+# `serve` takes these beside the settings, as flags and as variables.
+_OTHERS: Final = ("host", "port", "scenario", "token", "control_token", "allow_host")
+_STUCK: Final = 70
+
+
+class _Wrong(Exception):
+    """A command that is not carried out, in one line."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and give its exit status: 0, 1 when what it checked does not hold, 2 when it was wrong."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _dispatch(arguments)
+    except _Wrong as wrong:
+        _write(sys.stderr, f"{PROGRAM}: {wrong}\n")
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The interpreter flushes once more at its end, which must not fail again.
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _dispatch(arguments: list[str]) -> int:
+    if not arguments:
+        raise _Wrong(f"say what to do: {', '.join(_COMMANDS)}. More with --help.")
+    name, *rest = arguments
+    if name in ("-h", "--help"):
+        width = max(map(len, _COMMANDS))
+        lines = [f"  {command.ljust(width)}  {summary}" for command, (_, summary) in _COMMANDS.items()]
+        head = "A local emulator and test double of the Gobare Agent API.\n"
+        tail = f"\n`{PROGRAM} COMMAND --help` tells more, `{PROGRAM} --version` the version.\n"
+        _write(sys.stdout, f"usage: {PROGRAM} COMMAND …\n\n{head}\n" + "\n".join(lines) + "\n" + tail)
+        return 0
+    if name == "--version":
+        _write(sys.stdout, f"{PROGRAM} {__version__}\n")
+        return 0
+    if name not in _COMMANDS:
+        # The word is not repeated: after a slip on the keyboard it may be a token.
+        raise _Wrong(f"there is no such command.{did_you_mean(name, _COMMANDS)} There are {', '.join(_COMMANDS)}.")
+    command, summary = _COMMANDS[name]
+    return command(_Parser(prog=f"{PROGRAM} {name}", description=summary, allow_abbrev=False), rest)
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser whose complaint is one line without the values that were given."""
+
+    def parse(self, arguments: list[str]) -> argparse.Namespace:
+        """The options. Raises `_Wrong` for an argument that does not exist."""
+        options, unknown = self.parse_known_args(arguments)
+        if not unknown:
+            return options
+        flag = next((text for text in unknown if text.startswith("-")), None)
+        if flag is None:
+            raise _Wrong(f"`{self.prog}` takes no further arguments. More with --help.")
+        flag = flag.partition("=")[0] if flag.startswith("--") else flag[:2]
+        known = [option for action in self._actions for option in action.option_strings]
+        raise _Wrong(f"`{self.prog}` has no {scrub(flag)}.{did_you_mean(flag, known)} More with --help.")
+
+    def error(self, message: str) -> NoReturn:
+        raise _Wrong(f"{scrub(message)}. More with `{self.prog} --help`.")
+
+
+def _write(stream: TextIO | None, text: str) -> None:
+    """Write all of it now. A process that was started without the stream writes nothing."""
+    if stream is not None:
+        stream.write(text)
+        stream.flush()
+
+
+# serve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Serve:
+    """What `serve` was asked for, checked."""
+
+    settings: Settings
+    host: str
+    port: int
+    tokens: list[tuple[Secret, tuple[str, ...]]]
+    control_token: Secret | None
+    allow_hosts: list[str]
+    scenario: LoadedScenario | None
+
+
+def _serve(parser: _Parser, arguments: list[str]) -> int:
+    _add_serve_flags(parser)
+    wanted = _serve_options(vars(parser.parse(arguments)), os.environ)
+
+    from emulator import server
+    from emulator.runtime.stepping import Holder
+
+    try:
+        bound = server.bind(wanted.host, wanted.port)
+    except (OSError, UnicodeError) as error:
+        raise _Wrong(_not_bound(wanted, error)) from None
+    address = bound.getsockname()[0]
+    if wanted.control_token is None and not _is_loopback(address):
+        _write(
+            sys.stderr,
+            f"{PROGRAM}: warning: it listens on {address}, beyond this machine, and without --control-token whoever "
+            "reaches it may change its scenario, tokens and settings.\n",
+        )
+    holder = Holder()
+    socket = server.Socket(
+        bound,
+        settings=wanted.settings,
+        holder=holder,
+        tokens=wanted.tokens,
+        scenario=wanted.scenario,
+        control_token=wanted.control_token,
+        allow_hosts=wanted.allow_hosts,
+    )
+    watchdog = server.Watchdog(holder, threading.get_ident(), _stuck)
+    loop = server.new_loop()
+    try:
+        stop = asyncio.Event()
+        _stop_on_signals(loop, stop)
+        task = loop.create_task(_attend(socket, stop, _greeting(socket.url, wanted.tokens)))
+        while not task.done():
+            # It may arrive just after the agent it was meant for had let go of the loop.
+            with contextlib.suppress(server.AgentBlocked):
+                loop.run_until_complete(task)
+        task.result()
+        loop.run_until_complete(loop.shutdown_asyncgens())
+    finally:
+        watchdog.stop()
+        loop.close()
+    return 0
+
+
+async def _attend(socket: Socket, stop: asyncio.Event, greeting: str) -> None:
+    await socket.start()
+    try:
+        _write(sys.stdout, greeting)
+        await stop.wait()
+    finally:
+        await socket.stop()
+
+
+def _greeting(url: str, tokens: Sequence[tuple[Secret, Sequence[str]]]) -> str:
+    from emulator.domain.access import DEFAULT_TOKEN
+
+    default = not tokens or any(token == Secret(DEFAULT_TOKEN) for token, _ in tokens)
+    token = DEFAULT_TOKEN if default else "<the token you gave it>"
+    return (
+        f"Gobare emulator {__version__} answers on {url}\n"
+        f"export GOBARE_API={shlex.quote(url)}\n"
+        f"export GOBARE_TOKEN={shlex.quote(token)}\n"
+    )
+
+
+def _stop_on_signals(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        try:
+            loop.add_signal_handler(number, stop.set)
+        except NotImplementedError:
+            # Windows: its event loops leave signals to the interpreter.
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
+
+
+def _stuck(stack: str) -> None:
+    """Called by the watchdog: nothing on this loop can run again, so nothing can be stopped in order."""
+    with contextlib.suppress(OSError):
+        _write(sys.stderr, f"{PROGRAM}: an agent holds the event loop and cannot be interrupted:\n{scrub(stack)}")
+    os._exit(_STUCK)
+
+
+def _not_bound(wanted: _Serve, error: OSError | UnicodeError) -> str:
+    number = error.errno if isinstance(error, OSError) else None
+    if number == errno.EADDRINUSE:
+        return f"port {wanted.port} of {wanted.host} is in use. Choose another, or --port 0 for any that is free."
+    if number in (errno.EACCES, errno.EPERM):
+        return f"port {wanted.port} may not be used without more rights. Choose one above 1023."
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not a host name"
+    return f"cannot listen on {wanted.host!r}: {reason}."
+
+
+def _is_loopback(address: str) -> bool:
+    if address in ("127.0.0.1", "::1"):
+        return True
+    from ipaddress import ip_address
+
+    return ip_address(address.partition("%")[0]).is_loopback
+
+
+def _add_serve_flags(parser: _Parser) -> None:
+    parser.usage = "%(prog)s [flags]"
+    parser.epilog = (
+        f"Each of these is a variable as well, {PREFIX} and the name in capitals ({PREFIX}DISABLED_TOOLS); a flag "
+        f"beats it. There, several tokens are separated by spaces, hosts by commas, scenario files by {os.pathsep!r}."
+    )
+    listen = parser.add_argument_group("where it listens, and to whom")
+    listen.add_argument("--host", metavar="HOST", help="address to listen on (default 127.0.0.1)")
+    listen.add_argument("--port", metavar="N", help=f"port to listen on; 0 takes any that is free (default {PORT})")
+    listen.add_argument("--allow-host", metavar="HOST", action="append", help="a host name to be served under; repeat")
+    listen.add_argument(
+        "--token",
+        metavar="TOKEN[:scope,scope]",
+        action="append",
+        help="an access token, and its scopes if not all but cli; repeat (default gbr_pat_emulator)",
+    )
+    listen.add_argument("--control-token", metavar="TOKEN", help="what /_emulator asks for (default: nothing)")
+    plays = parser.add_argument_group("what it plays")
+    plays.add_argument("--scenario", metavar="FILE", action="append", help="a scenario file, YAML or JSON; repeat")
+    settings = parser.add_argument_group("settings")
+    kinds, defaults = get_type_hints(Settings), as_json(SERVE_DEFAULTS)
+    for definition in dataclasses.fields(Settings):
+        kind, default = kinds[definition.name], defaults[definition.name]
+        shown = default if isinstance(default, str) else json.dumps(default)
+        text = f"{definition.metadata['doc']} (default {shown})".replace("%", "%%")
+        flag = "--" + definition.name.replace("_", "-")
+        settings.add_argument(flag, dest=definition.name, metavar=_placeholder(kind), help=text)
+
+
+def _placeholder(kind: Any) -> str:
+    if kind is bool:
+        return "true|false"
+    if get_origin(kind) is Literal:
+        return "|".join(get_args(kind))
+    if get_origin(kind) is tuple:
+        return "A,B" if get_args(kind)[0] is str else "JSON"
+    return "N"
+
+
+def _serve_options(flags: Mapping[str, Any], environment: Mapping[str, str]) -> _Serve:
+    """The flags, and behind them the variables. Raises `_Wrong`."""
+    try:
+        variables = from_environment(environment, others=_OTHERS)
+        texts = {name: variables[name] for name in NAMES if name in variables}
+        texts |= {name: flags[name] for name in NAMES if flags[name] is not None}
+        settings = from_texts(SERVE_DEFAULTS, texts)
+    except SettingError as error:
+        raise _Wrong(str(error)) from None
+
+    def several(name: str, split: Callable[[str], list[str]]) -> list[str]:
+        if flags[name] is not None:
+            return list(flags[name])
+        return split(variables[name]) if name in variables else []
+
+    def one(name: str) -> str | None:
+        found = flags[name] if flags[name] is not None else variables.get(name)
+        if found == "":
+            raise _Wrong(f"`{name}` is empty. Leave it out, or give it a value.")
+        return found
+
+    hosts = several("allow_host", lambda text: text.replace(",", " ").split())
+    control_token = one("control_token")
+    return _Serve(
+        settings=settings,
+        host=one("host") or "127.0.0.1",
+        port=_port(one("port")),
+        tokens=[_token(n, text) for n, text in enumerate(several("token", str.split), start=1)],
+        control_token=None if control_token is None else Secret(_visible("the control token", control_token)),
+        allow_hosts=[_allowed_host(host) for host in hosts],
+        scenario=_scenario(several("scenario", lambda text: text.split(os.pathsep))),
+    )
+
+
+def _port(text: str | None) -> int:
+    if text is None:
+        return PORT
+    if text.isascii() and text.isdigit() and len(text) <= 5 and int(text) <= 65535:
+        return int(text)
+    raise _Wrong(f"`port` is a number from 0 to 65535, not {text!r}.")
+
+
+def _token(n: int, text: str) -> tuple[Secret, tuple[str, ...]]:
+    from emulator.domain.access import DEFAULT_SCOPES, SCOPES
+
+    token, colon, listed = text.partition(":")
+    secret = Secret(_visible(f"token {n}", token))
+    if not colon:
+        return secret, DEFAULT_SCOPES
+    scopes = tuple(scope.strip() for scope in listed.split(","))
+    for m, scope in enumerate(scopes, start=1):
+        if scope not in SCOPES:
+            # The word is not repeated: of a token that has a colon in it, it is a part.
+            hint = did_you_mean(scope, SCOPES)
+            raise _Wrong(f"scope {m} of token {n} is not a scope.{hint} The scopes are {', '.join(SCOPES)}.")
+    return secret, scopes
+
+
+def _visible(what: str, text: str) -> str:
+    if text and all("!" <= character <= "~" for character in text):
+        return text
+    raise _Wrong(f"{what} is empty, or has characters that cannot be sent in a header.")
+
+
+def _allowed_host(text: str) -> str:
+    if text and not any(character in "/*[]@ " for character in text) and text.count(":") != 1:
+        return text
+    raise _Wrong(f"`allow_host` is a host name or an address, without scheme, port or wildcard, not {scrub(text)!r}.")
+
+
+def _scenario(files: Iterable[str]) -> LoadedScenario | None:
+    files = list(files)
+    if not files:
+        return None
+    from emulator.runtime.scenario_file import ScenarioError, load, merge
+
+    try:
+        return merge([load(file) for file in files])
+    except ScenarioError as error:
+        first, *others = error.problems
+        head = f"{error.source}: " if error.source else ""
+        more = f" ({len(others)} more: see `{PROGRAM} check {shlex.quote(error.source or '')}`)" if others else ""
+        raise _Wrong(f"{head}{first}{more}") from None
+
+
+# the other commands
+
+
+def _demo(parser: _Parser, arguments: list[str]) -> int:
+    parser.add_argument("--seed", metavar="N", default="0", help="every id is derived from it (default 0)")
+    options = parser.parse(arguments)
+    try:
+        settings = from_texts(Settings(), {"seed": options.seed})
+    except SettingError as error:
+        raise _Wrong(str(error)) from None
+    from emulator.demo import demo
+
+    return demo(settings)
+
+
+def _check(parser: _Parser, arguments: list[str]) -> int:
+    parser.add_argument("files", metavar="FILE", nargs="+", help="a scenario file, YAML or JSON")
+    files: list[str] = parser.parse(arguments).files
+    from emulator.runtime.scenario_file import ScenarioError, load
+
+    bad = 0
+    for file in files:
+        try:
+            load(file)
+        except ScenarioError as error:
+            bad += 1
+            _write(sys.stdout, f"{error}\n")
+        else:
+            _write(sys.stdout, f"{file}: ok\n")
+    return 1 if bad else 0
+
+
+def _schema(parser: _Parser, arguments: list[str]) -> int:
+    parser.parse(arguments)
+    from emulator.wire.scenario import scenario_schema
+
+    _write(sys.stdout, json.dumps(scenario_schema(), indent=2) + "\n")
+    return 0
+
+
+def _openapi(parser: _Parser, arguments: list[str]) -> int:
+    parser.parse(arguments)
+    from emulator.api.openapi import document
+
+    _write(sys.stdout, json.dumps(document(), indent=2) + "\n")
+    return 0
+
+
+_COMMANDS: Final[Mapping[str, tuple[Callable[[_Parser, list[str]], int], str]]] = {
+    "serve": (_serve, "Serve the API until interrupted."),
+    "demo": (_demo, "Start an emulator, walk through its main job over HTTP, and show what happened."),
+    "check": (_check, "Check scenario files."),
+    "schema": (_schema, "Print the JSON Schema of scenario files."),
+    "openapi": (_openapi, "Print the OpenAPI document of the API."),
+}

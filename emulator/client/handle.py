@@ -1,0 +1,300 @@
+"""The handle: an emulator as a test sees it, whether in this process or anywhere else.
+
+Law: a handle knows a transport and nothing of what is behind it. Both spellings, plain and awaitable,
+take every operation from `requests`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from emulator.client import requests
+from emulator.client.requests import ControlError
+from emulator.refusals import Refusal
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Mapping
+
+    from emulator.client.requests import Request, Requests
+    from emulator.client.transcript import Transcript
+    from emulator.wire import control as wire
+
+T = TypeVar("T")
+
+
+class Transport(Protocol):
+    """Carries an operation out and gives its answer as a JSON value.
+
+    Raises `ControlError`, or a `Refusal` that becomes one.
+    """
+
+    def send(self, verb: str, path: str, body: Any = None) -> Any: ...
+
+
+class AsyncTransport(Protocol):
+    """The same, awaited."""
+
+    async def send(self, verb: str, path: str, body: Any = None) -> Any: ...
+
+
+class Handle:
+    """An emulator to script and inspect. Raises `ControlError` for what the emulator refuses.
+
+    `url` and `token` are what the code under test is given.
+    """
+
+    def __init__(self, transport: Transport, url: str, token: str) -> None:
+        self._transport = transport
+        self.url = url
+        self.token = token
+        self.mcp = Mcp(self)
+        self.clock = Clock(self)
+        self.tokens = Tokens(self)
+        self.settings = SettingsControl(self)
+
+    def perform(self, request: Request[T]) -> T:
+        """Carry out an operation."""
+        try:
+            return request.parse(self._transport.send(request.verb, request.path, request.body))
+        except (Refusal, ControlError) as error:
+            raise request.refused(error) from None
+
+    def load(self, source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
+        """Put a scenario in place, from a file of this machine or as a mapping, and give it as it was taken."""
+        return self.perform(requests.load(source))
+
+    def approve(self, call_id: str | None = None, approved: bool = True) -> str:
+        """Decide an approval as the person at the console: the only open one, unless named. Gives its call id."""
+        return self.perform(requests.decide(call_id, {"approved": approved}))
+
+    def answer(self, text: str, call_id: str | None = None) -> str:
+        """Answer a question as the person at the console: the only open one, unless named. Gives its call id."""
+        return self.perform(requests.decide(call_id, {"answer": text}))
+
+    def lose_calls(self, session_id: str) -> list[str]:
+        """Have the sandbox forget the function calls a session is parked on. Gives their ids."""
+        return self.perform(requests.lose_calls(session_id))
+
+    def effective_tools(self, session_id: str) -> dict[str, Any]:
+        """What a session's agent can reach: `configured`, `built_ins`, `functions`, `servers`."""
+        return self.perform(requests.effective_tools(session_id))
+
+    @property
+    def requests(self) -> Requests:
+        """The requests to /v1 so far, as the journal keeps them."""
+        return self.perform(requests.requests())
+
+    def events(self, session_id: str | None = None) -> list[dict[str, Any]]:
+        """Every persisted event, or those of one session, oldest first."""
+        return self.perform(requests.events(session_id))
+
+    def transcript(self, session_id: str | None = None) -> Transcript:
+        """What was said and done in a session; in the one created last unless named."""
+        return self.perform(requests.transcript(session_id))
+
+    def settle(self, timeout: float = 5) -> bool:
+        """Wait, at most `timeout` real seconds, until every agent is at rest. Gives whether they are."""
+        return self.perform(requests.settle(timeout))
+
+    def report(self) -> dict[str, Any]:
+        """What is left over: unanswered calls, steps never reached, what was not deleted, script errors."""
+        return self.perform(requests.report())
+
+    def reset(self) -> None:
+        """Start over: everything is as it was when the emulator started."""
+        self.perform(requests.reset())
+
+
+class _Part:
+    def __init__(self, handle: Handle) -> None:
+        self._perform = handle.perform
+
+
+class Mcp(_Part):
+    """Whether MCP servers can be reached, by name, from their next connect on."""
+
+    def down(self, server: str, reason: str | None = None, times: int | None = None) -> None:
+        """Have connects fail for a reason: the next `times` of them, or all."""
+        self._perform(requests.server_down(server, reason, times))
+
+    def up(self, server: str) -> None:
+        """Have connects succeed."""
+        self._perform(requests.server_up(server))
+
+    def script(self, server: str, connects: Iterable[str | Mapping[str, str]]) -> None:
+        """Say how each of the next connects ends: `"up"`, `"down"` or `{"state": …, "reason": …}`; then up."""
+        self._perform(requests.server_script(server, connects))
+
+
+class Clock(_Part):
+    """The emulator's clock."""
+
+    def now(self) -> int:
+        """Unix milliseconds."""
+        return self._perform(requests.now())
+
+    def advance(self, seconds: float) -> int:
+        """Move the clock forward, running what falls due in order. Gives the time afterwards."""
+        return self._perform(requests.advance(seconds))
+
+
+class Tokens(_Part):
+    """Access tokens."""
+
+    def mint(
+        self,
+        *,
+        scopes: Iterable[str] | None = None,
+        organization: str | None = None,
+        expires_in: float | None = None,
+    ) -> wire.MintedToken:
+        """Make a token: all scopes but `cli`, the default organization, no expiry, unless said otherwise.
+
+        `expires_in` is in seconds of the emulator's clock. The result has `id`, `token`, `scopes`,
+        `organization` and `expires_at`.
+        """
+        return self._perform(requests.mint(scopes, organization, expires_in))
+
+    def revoke(self, token_id: str) -> None:
+        """Have a token, named by its id, refused from its next request on."""
+        self._perform(requests.revoke(token_id))
+
+
+class SettingsControl(_Part):
+    """The settings of the emulator."""
+
+    def get(self) -> dict[str, Any]:
+        """Every setting by name."""
+        return self._perform(requests.get_settings())
+
+    def update(self, **values: Any) -> dict[str, Any]:
+        """Change settings until the next reset. Gives all of them."""
+        return self._perform(requests.update_settings(values))
+
+
+class AsyncHandle:
+    """`Handle`, awaited: the same names and results. `requests` is a method here."""
+
+    def __init__(self, transport: AsyncTransport, url: str, token: str) -> None:
+        self._transport = transport
+        self.url = url
+        self.token = token
+        self.mcp = AsyncMcp(self)
+        self.clock = AsyncClock(self)
+        self.tokens = AsyncTokens(self)
+        self.settings = AsyncSettingsControl(self)
+
+    async def perform(self, request: Request[T]) -> T:
+        """As `Handle.perform`."""
+        try:
+            return request.parse(await self._transport.send(request.verb, request.path, request.body))
+        except (Refusal, ControlError) as error:
+            raise request.refused(error) from None
+
+    async def load(self, source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
+        """As `Handle.load`."""
+        return await self.perform(requests.load(source))
+
+    async def approve(self, call_id: str | None = None, approved: bool = True) -> str:
+        """As `Handle.approve`."""
+        return await self.perform(requests.decide(call_id, {"approved": approved}))
+
+    async def answer(self, text: str, call_id: str | None = None) -> str:
+        """As `Handle.answer`."""
+        return await self.perform(requests.decide(call_id, {"answer": text}))
+
+    async def lose_calls(self, session_id: str) -> list[str]:
+        """As `Handle.lose_calls`."""
+        return await self.perform(requests.lose_calls(session_id))
+
+    async def effective_tools(self, session_id: str) -> dict[str, Any]:
+        """As `Handle.effective_tools`."""
+        return await self.perform(requests.effective_tools(session_id))
+
+    async def requests(self) -> Requests:
+        """As `Handle.requests`."""
+        return await self.perform(requests.requests())
+
+    async def events(self, session_id: str | None = None) -> list[dict[str, Any]]:
+        """As `Handle.events`."""
+        return await self.perform(requests.events(session_id))
+
+    async def transcript(self, session_id: str | None = None) -> Transcript:
+        """As `Handle.transcript`."""
+        return await self.perform(requests.transcript(session_id))
+
+    async def settle(self, timeout: float = 5) -> bool:
+        """As `Handle.settle`."""
+        return await self.perform(requests.settle(timeout))
+
+    async def report(self) -> dict[str, Any]:
+        """As `Handle.report`."""
+        return await self.perform(requests.report())
+
+    async def reset(self) -> None:
+        """As `Handle.reset`."""
+        await self.perform(requests.reset())
+
+
+class _AsyncPart:
+    def __init__(self, handle: AsyncHandle) -> None:
+        self._perform = handle.perform
+
+
+class AsyncMcp(_AsyncPart):
+    """`Mcp`, awaited."""
+
+    async def down(self, server: str, reason: str | None = None, times: int | None = None) -> None:
+        """As `Mcp.down`."""
+        await self._perform(requests.server_down(server, reason, times))
+
+    async def up(self, server: str) -> None:
+        """As `Mcp.up`."""
+        await self._perform(requests.server_up(server))
+
+    async def script(self, server: str, connects: Iterable[str | Mapping[str, str]]) -> None:
+        """As `Mcp.script`."""
+        await self._perform(requests.server_script(server, connects))
+
+
+class AsyncClock(_AsyncPart):
+    """`Clock`, awaited."""
+
+    async def now(self) -> int:
+        """As `Clock.now`."""
+        return await self._perform(requests.now())
+
+    async def advance(self, seconds: float) -> int:
+        """As `Clock.advance`."""
+        return await self._perform(requests.advance(seconds))
+
+
+class AsyncTokens(_AsyncPart):
+    """`Tokens`, awaited."""
+
+    async def mint(
+        self,
+        *,
+        scopes: Iterable[str] | None = None,
+        organization: str | None = None,
+        expires_in: float | None = None,
+    ) -> wire.MintedToken:
+        """As `Tokens.mint`."""
+        return await self._perform(requests.mint(scopes, organization, expires_in))
+
+    async def revoke(self, token_id: str) -> None:
+        """As `Tokens.revoke`."""
+        await self._perform(requests.revoke(token_id))
+
+
+class AsyncSettingsControl(_AsyncPart):
+    """`SettingsControl`, awaited."""
+
+    async def get(self) -> dict[str, Any]:
+        """As `SettingsControl.get`."""
+        return await self._perform(requests.get_settings())
+
+    async def update(self, **values: Any) -> dict[str, Any]:
+        """As `SettingsControl.update`."""
+        return await self._perform(requests.update_settings(values))

@@ -1,0 +1,204 @@
+"""The operations of a handle, each described once: what is sent, and what is made of the answer."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from urllib.parse import quote
+
+from emulator.client.transcript import Transcript
+from emulator.wire import control as wire
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable
+
+    from emulator.refusals import Refusal
+
+T = TypeVar("T")
+
+
+class ControlError(Exception):
+    """The emulator refused what a handle asked for.
+
+    `code` and `status` are as in the API's refusals; `message` says what to fix.
+    """
+
+    def __init__(self, code: str, message: str, status: int) -> None:
+        super().__init__(code, message, status)
+        self.code = code
+        self.message = message
+        self.status = status
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.code})"
+
+
+class Requests(list[wire.RequestEntry]):
+    """The journal, oldest first. `dropped` counts the older requests that no longer fit."""
+
+    dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Request(Generic[T]):
+    """One operation to carry out: how it is sent, and what is made of its answer.
+
+    `subject` goes in front of the message of a refusal.
+    """
+
+    verb: str
+    path: str
+    parse: Callable[[Any], T]
+    body: dict[str, Any] | None = None
+    subject: str = ""
+
+    def refused(self, error: Refusal | ControlError) -> ControlError:
+        """A refusal as the caller of a handle sees it."""
+        message = f"{self.subject}: {error.message}" if self.subject else error.message
+        return ControlError(error.code, message, error.status)
+
+
+def _same(answer: Any) -> Any:
+    return answer
+
+
+def _nothing(answer: Any) -> None:
+    return None
+
+
+def _path(*segments: str, **query: str | None) -> str:
+    path = "/_emulator/" + "/".join(quote(segment, safe="") for segment in segments)
+    given = [f"{name}={quote(value, safe='')}" for name, value in query.items() if value is not None]
+    return f"{path}?{'&'.join(given)}" if given else path
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    """The fields that are not left out."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _json(value: Any) -> Any:
+    """`value` as JSON has it. Raises `TypeError` or `ValueError` for what JSON does not have."""
+    return json.loads(json.dumps(value, allow_nan=False))
+
+
+def load(source: str | os.PathLike[str] | Mapping[str, Any]) -> Request[dict[str, Any]]:
+    if isinstance(source, Mapping):
+        return Request("PUT", _path("scenario"), _same, _json(dict(source)))
+    path = Path(source)
+    text = path.read_text(encoding="utf-8-sig")
+    try:
+        document = _json(_yaml(text) if path.suffix.lower() in (".yaml", ".yml") else json.loads(text))
+    except (TypeError, ValueError) as error:
+        raise ControlError("invalid_request", f"{path}: {error}", 400) from None
+    return Request("PUT", _path("scenario"), _same, document, subject=str(path))
+
+
+def _yaml(text: str) -> Any:
+    # Imported here: whoever loads no YAML need not wait for it.
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """Plain values as in YAML 1.2: `yes` and a date are text."""
+
+    kept = {"null", "int", "float", "merge"}
+    Loader.yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in known if tag.rpartition(":")[2] in kept]
+        for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    Loader.add_implicit_resolver(
+        "tag:yaml.org,2002:bool", re.compile("^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
+    )
+    try:
+        return yaml.load(text, Loader)
+    except yaml.YAMLError as error:
+        raise ValueError(f"not YAML: {error}") from None
+
+
+def server_down(server: str, reason: str | None, times: int | None) -> Request[None]:
+    return Request("PUT", _path("mcp", server), _nothing, {"state": "down", **_given(reason=reason, times=times)})
+
+
+def server_up(server: str) -> Request[None]:
+    return Request("PUT", _path("mcp", server), _nothing, {"state": "up"})
+
+
+def server_script(server: str, connects: Iterable[str | Mapping[str, str]]) -> Request[None]:
+    script = [{"state": connect} if isinstance(connect, str) else dict(connect) for connect in connects]
+    return Request("PUT", _path("mcp", server), _nothing, {"script": script})
+
+
+def decide(call_id: str | None, decision: dict[str, Any]) -> Request[str]:
+    path = _path("actions") if call_id is None else _path("actions", call_id)
+    return Request("POST", path, lambda answer: str(answer["call_id"]), decision)
+
+
+def lose_calls(session_id: str) -> Request[list[str]]:
+    return Request("POST", _path("sessions", session_id, "lose"), lambda answer: list(answer["lost"]))
+
+
+def effective_tools(session_id: str) -> Request[dict[str, Any]]:
+    return Request("GET", _path("sessions", session_id, "tools"), _same)
+
+
+def now() -> Request[int]:
+    return Request("GET", _path("clock"), lambda answer: int(answer["now"]))
+
+
+def advance(seconds: float) -> Request[int]:
+    return Request("POST", _path("clock", "advance"), lambda answer: int(answer["now"]), {"seconds": seconds})
+
+
+def mint(scopes: Iterable[str] | None, organization: str | None, expires_in: float | None) -> Request[wire.MintedToken]:
+    listed = None if scopes is None else list(scopes)
+    body = _given(scopes=listed, organization=organization, expires_in=expires_in)
+    # Not validated: an emulator of another version may tell more.
+    return Request("POST", _path("tokens"), lambda answer: wire.MintedToken.model_construct(**answer), body)
+
+
+def revoke(token_id: str) -> Request[None]:
+    return Request("DELETE", _path("tokens", token_id), _nothing)
+
+
+def get_settings() -> Request[dict[str, Any]]:
+    return Request("GET", _path("settings"), _same)
+
+
+def update_settings(values: dict[str, Any]) -> Request[dict[str, Any]]:
+    return Request("PATCH", _path("settings"), _same, _json(values))
+
+
+def requests() -> Request[Requests]:
+    def parse(answer: Any) -> Requests:
+        found = Requests(wire.RequestEntry.model_construct(**entry) for entry in answer["data"])
+        found.dropped = answer["dropped"]
+        return found
+
+    return Request("GET", _path("requests"), parse)
+
+
+def events(session_id: str | None) -> Request[list[dict[str, Any]]]:
+    return Request("GET", _path("events", session_id=session_id), lambda answer: list(answer["data"]))
+
+
+def transcript(session_id: str | None) -> Request[Transcript]:
+    path = _path("transcript", session_id=session_id)
+    return Request("GET", path, lambda answer: Transcript(answer["session_id"], answer["data"]))
+
+
+def settle(timeout: float) -> Request[bool]:
+    return Request("POST", _path("settle"), lambda answer: bool(answer["at_rest"]), {"timeout": timeout})
+
+
+def report() -> Request[dict[str, Any]]:
+    return Request("GET", _path("report"), _same)
+
+
+def reset() -> Request[None]:
+    return Request("POST", _path("reset"), _nothing)

@@ -1,0 +1,99 @@
+"""The transcript of a session, as it is read in a test and printed when one fails."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+class Transcript:
+    """A session's items, oldest first, as the API shows them. Prints as a timeline."""
+
+    def __init__(self, session_id: str, items: list[dict[str, Any]]) -> None:
+        self.session_id = session_id
+        self.items = items
+
+    @property
+    def last_message(self) -> str | None:
+        """What the agent said last; `None` when it has said nothing."""
+        said = (item["content"] for item in reversed(self.items) if item.get("role") == "assistant")
+        return next(said, None)
+
+    def __str__(self) -> str:
+        if not self.items:
+            return f"(nothing in session {self.session_id})"
+        start = self.items[0]["created_at"]
+        return "\n".join(_line(item, (item["created_at"] - start) / 1000) for item in self.items)
+
+    __repr__ = __str__
+
+
+def _line(item: dict[str, Any], seconds: float) -> str:
+    detail = item["detail"]
+    who, tell = _TOLD.get(detail["event"], (item["type"], _anything))
+    text = str(tell(detail)).replace("\n", "\n" + " " * 23)
+    return f"{seconds:+9.3f} s  {who:<8}  {text}"
+
+
+def _call(name: str, arguments: Any) -> str:
+    given = ", ".join(f"{key}={_short(value)}" for key, value in arguments.items())
+    return f"{name}({given})"
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def _anything(detail: dict[str, Any]) -> str:
+    return _short(detail)
+
+
+def _result(detail: dict[str, Any]) -> str:
+    code = f" (exit {detail['exitCode']})" if "exitCode" in detail else ""
+    return f"{detail['toolName']} {'failed' if detail['isError'] else 'done'}{code}: {detail.get('summary') or '–'}"
+
+
+def _question(detail: dict[str, Any]) -> str:
+    options = f" [{', '.join(detail['options'])}]" if detail.get("options") else ""
+    return f"asks: {detail['question']}{options}"
+
+
+def _decision(detail: dict[str, Any]) -> str:
+    reason = f": {detail['reason']}" if detail.get("reason") else ""
+    return f"{'approved' if detail['approved'] else 'not approved'}{reason}"
+
+
+# What an item was made from -> who did it, and how it reads.
+_TOLD: Final[Mapping[str, tuple[str, Callable[[dict[str, Any]], Any]]]] = {
+    "user.message": ("user", lambda detail: detail["text"]),
+    "user.context": ("context", lambda detail: detail["text"]),
+    "agent.message": ("agent", lambda detail: detail["text"]),
+    "agent.tool_call": ("agent", lambda detail: f"uses {_call(detail['toolName'], detail['args'])}"),
+    "agent.tool_result": ("sandbox", _result),
+    "tool.required": (
+        "agent",
+        lambda detail: f"calls {_call(detail['name'], detail['arguments'])}  [{detail['toolCallId']}]",
+    ),
+    "tool.resolved": (
+        "client",
+        lambda detail: (
+            f"{detail['name']} {'succeeded' if detail['success'] else 'did not succeed'}  [{detail['toolCallId']}]"
+        ),
+    ),
+    "file.created": ("agent", lambda detail: f"writes {detail['path']}"),
+    "file.modified": ("agent", lambda detail: f"changes {detail['path']}"),
+    "file.deleted": ("agent", lambda detail: f"deletes {detail['path']}"),
+    "approval.requested": (
+        "agent",
+        lambda detail: f"asks leave for {_call(detail['name'], detail['args'])}  [{detail['toolCallId']}]",
+    ),
+    "approval.resolved": ("console", _decision),
+    "question.asked": ("agent", _question),
+    "question.answered": ("console", lambda detail: detail["answer"]),
+    "mcp.unavailable": ("sandbox", lambda detail: f"{detail['server']} is unavailable: {detail['reason']}"),
+    "agent.error": ("error", lambda detail: detail["message"]),
+}

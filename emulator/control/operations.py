@@ -1,0 +1,234 @@
+"""The table of control operations, each declared once.
+
+Routing, `Allow`, `GET /_emulator/openapi.json` and the calls from within the process follow from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from emulator.api.parse import Parameter
+from emulator.control import actions, records, script, world
+from emulator.wire import common
+from emulator.wire import control as wire
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from pydantic import BaseModel
+
+    from emulator.control.call import Call
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One control operation. `open`: needs no control token. `optional`: an absent body is an empty one.
+
+    The rest is what `api.routes` and `api.openapi` look at in an operation: these have no scopes, no
+    streams and no idempotency keys.
+    """
+
+    verb: str
+    path: str
+    summary: str
+    handler: Callable[[Call], Awaitable[Any]]
+    response: type[BaseModel]
+    status: int = 200
+    request: type[BaseModel] | None = None
+    query: tuple[Parameter, ...] = ()
+    open: bool = False
+    optional: bool = False
+    scopes: tuple[str, ...] = ()
+    public: bool = True
+    stream: bool = False
+    writes: bool = False
+    instead: Mapping[str, str] = field(default_factory=dict)
+
+
+_SESSION: Final = Parameter("session_id", "text", "Only this session.")
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    Operation(
+        verb="GET",
+        path="/_emulator/health",
+        summary="Check that the emulator serves",
+        handler=world.get_health,
+        response=wire.Alive,
+        open=True,
+    ),
+    Operation(
+        verb="POST",
+        path="/_emulator/reset",
+        summary="Start over",
+        handler=world.reset,
+        response=wire.Done,
+    ),
+    Operation(
+        verb="GET",
+        path="/_emulator/scenario",
+        summary="Read the scenario",
+        handler=script.get_scenario,
+        response=wire.ScenarioDocument,
+    ),
+    Operation(
+        verb="PUT",
+        path="/_emulator/scenario",
+        summary="Load a scenario",
+        handler=script.put_scenario,
+        request=wire.ScenarioDocument,
+        response=wire.ScenarioDocument,
+    ),
+    Operation(
+        verb="DELETE",
+        path="/_emulator/scenario",
+        summary="Unload the scenario",
+        handler=script.delete_scenario,
+        response=wire.Done,
+    ),
+    Operation(
+        verb="GET",
+        path="/_emulator/mcp",
+        summary="Read what is scripted for MCP servers",
+        handler=script.get_servers,
+        response=wire.Servers,
+    ),
+    Operation(
+        verb="PUT",
+        path="/_emulator/mcp/{server}",
+        summary="Script an MCP server's connects",
+        handler=script.put_server,
+        request=wire.ServerRequest,
+        response=wire.Server,
+    ),
+    Operation(
+        verb="DELETE",
+        path="/_emulator/mcp/{server}",
+        summary="Forget what was scripted for an MCP server",
+        handler=script.delete_server,
+        response=wire.Server,
+    ),
+    Operation(
+        verb="GET",
+        path="/_emulator/clock",
+        summary="Read the clock",
+        handler=world.get_clock,
+        response=wire.Now,
+    ),
+    Operation(
+        verb="POST",
+        path="/_emulator/clock/advance",
+        summary="Move the clock forward",
+        handler=world.advance_clock,
+        request=wire.Advance,
+        response=wire.Now,
+    ),
+    Operation(
+        verb="POST",
+        path="/_emulator/tokens",
+        summary="Mint an access token",
+        handler=world.mint_token,
+        request=wire.TokenRequest,
+        response=wire.MintedToken,
+        status=201,
+        optional=True,
+    ),
+    Operation(
+        verb="DELETE",
+        path="/_emulator/tokens/{token_id}",
+        summary="Revoke an access token",
+        handler=world.revoke_token,
+        response=wire.RevokedToken,
+    ),
+    Operation(
+        verb="GET",
+        path="/_emulator/settings",
+        summary="Read the settings",
+        handler=world.get_settings,
+        response=wire.SettingsDocument,
+    ),
+    Operation(
+        verb="PATCH",
+        path="/_emulator/settings",
+        summary="Change settings",
+        handler=world.patch_settings,
+        request=wire.SettingsChange,
+        response=wire.SettingsDocument,
+    ),
+    Operation(
+        verb="GET",
+        path="/_emulator/requests",
+        summary="Read the journal of requests",
+        handler=records.get_requests,
+        response=wire.Requests,
+    ),
+    Operation(
+        verb="GET",
+        path="/_emulator/events",
+        summary="Read the persisted events",
+        handler=records.get_events,
+        response=wire.Events,
+        query=(_SESSION,),
+    ),
+    Operation(
+        verb="GET",
+        path="/_emulator/transcript",
+        summary="Read a whole transcript",
+        handler=records.get_transcript,
+        response=wire.TranscriptRead,
+        query=(Parameter("session_id", "text", "Whose; the session created last when absent."),),
+    ),
+    Operation(
+        verb="POST",
+        path="/_emulator/settle",
+        summary="Wait for the agent to come to rest",
+        handler=world.settle,
+        request=wire.SettleRequest,
+        response=wire.AtRest,
+        optional=True,
+    ),
+    Operation(
+        verb="POST",
+        path="/_emulator/actions",
+        summary="Answer the only open approval or question",
+        handler=actions.decide,
+        request=wire.Decision,
+        response=wire.DecidedCall,
+    ),
+    Operation(
+        verb="POST",
+        path="/_emulator/actions/{call_id}",
+        summary="Answer an approval or a question, or lose a call",
+        handler=actions.decide_call,
+        request=wire.CallDecision,
+        response=wire.DecidedCall,
+    ),
+    Operation(
+        verb="POST",
+        path="/_emulator/sessions/{session_id}/lose",
+        summary="Lose the calls a session is parked on",
+        handler=actions.lose_calls,
+        response=wire.LostCalls,
+    ),
+    Operation(
+        verb="GET",
+        path="/_emulator/sessions/{session_id}/tools",
+        summary="Read what a session's agent can reach",
+        handler=actions.get_effective_tools,
+        response=wire.EffectiveTools,
+    ),
+    Operation(
+        verb="GET",
+        path="/_emulator/report",
+        summary="Read what is left over",
+        handler=records.get_report,
+        response=wire.Report,
+    ),
+    Operation(
+        verb="GET",
+        path="/_emulator/openapi.json",
+        summary="Retrieve this document",
+        handler=records.get_openapi,
+        response=common.OpenApiDocument,
+    ),
+)

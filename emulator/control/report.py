@@ -1,0 +1,102 @@
+"""The report: what is left over at the end of a test.
+
+Law: it only reads, asking twice gives the same, and no secret is in it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from emulator.redaction import scrub_value
+
+if TYPE_CHECKING:
+    from emulator.domain.session import Session
+    from emulator.domain.world import World
+    from emulator.runtime.deployment import Deployment
+    from emulator.runtime.engine import Engine
+
+
+def report(deployment: Deployment) -> dict[str, Any]:
+    """Everything left over, by kind; each a list of objects with the ids of what they are about."""
+    world, engine, scenario = deployment.world, deployment.engine, deployment.script.scenario
+    found = {
+        "unanswered_actions": _unanswered(world),
+        "unreached_steps": [] if scenario is None else scenario.unreached(),
+        "unmatched_messages": list(engine.unmatched),
+        "undeleted": _undeleted(world),
+        "open_streams": _open_streams(deployment),
+        "running_turns": _running(engine),
+        "undelivered_webhooks": [],
+        "unused_faults": [],
+        "agent_not_at_rest": list(engine.not_at_rest),
+        "script_errors": _script_errors(engine),
+        "findings": [],
+    }
+    cleaned: dict[str, Any] = scrub_value(found)
+    return cleaned
+
+
+def _unanswered(world: World) -> list[dict[str, Any]]:
+    return [
+        {
+            "session_id": session.id,
+            "turn_id": action.turn_id,
+            "call_id": action.call_id,
+            "type": action.type,
+            "name": action.name,
+        }
+        for session in world.sessions()
+        for action in session.required_actions()
+    ]
+
+
+def _undeleted(world: World) -> dict[str, list[dict[str, Any]]]:
+    return {
+        "sessions": [
+            {"id": session.id, "title": session.title, "organization": organization.id}
+            for organization in world.organizations()
+            for session in organization.sessions
+        ],
+        "agents": [],
+        "webhooks": [],
+        "previews": [
+            {"session_id": session.id, "url": session.preview.published_url}
+            for session in world.sessions()
+            if session.preview.published_url is not None
+        ],
+        "artifacts": [
+            {"id": artifact.id, "session_id": session.id, "path": artifact.path}
+            for session in world.sessions()
+            for artifact in session.artifacts
+        ],
+    }
+
+
+def _open_streams(deployment: Deployment) -> list[dict[str, Any]]:
+    streams = [(*reader.key, reader.token_id) for reader in deployment.feed.readers()]
+    return [
+        {"organization": organization, "session_id": session_id, "token_id": token_id}
+        for organization, session_id, token_id in sorted(streams, key=str)
+    ]
+
+
+def _running(engine: Engine) -> list[dict[str, Any]]:
+    return [
+        {"session_id": session.id, "turn_id": turn.id, "number": turn.number, "state": state}
+        for session in engine.world.sessions()
+        for turn, state in _turns_of(engine, session)
+    ]
+
+
+def _turns_of(engine: Engine, session: Session) -> list[tuple[Any, str]]:
+    queued = [(turn, "queued") for turn in session.queue]
+    if session.current is None:
+        return queued
+    return [(session.current, "waiting" if engine.at_rest(session) else "running"), *queued]
+
+
+def _script_errors(engine: Engine) -> list[dict[str, Any]]:
+    blocked = [
+        {"session_id": None, "turn_id": None, "where": "the event loop", "message": text} for text in engine.blocked
+    ]
+    return [*(fault.as_json() for fault in engine.faults), *blocked]

@@ -1,0 +1,322 @@
+"""The control routes: what is sent to /_emulator and what it answers.
+
+Law: shapes only, shared by the routes and by whoever calls them. A token's text is never part of how
+a shape prints.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from emulator.wire.common import Maybe, Milliseconds, Request, Response
+from emulator.wire.events import EventStream
+from emulator.wire.sessions import Item
+
+Name = Annotated[str, Field(min_length=1, max_length=64)]
+Reason = Annotated[str, Field(min_length=1)]
+ServerState = Literal["up", "down"]
+ActionType = Literal["function_call", "approval", "question"]
+
+
+class Alive(Response):
+    """The emulator answers, and so does its /v1."""
+
+    status: Literal["ok"]
+    version: str = Field(description="The version of the emulator.")
+
+
+class Done(Response):
+    """It was done."""
+
+    status: Literal["ok"]
+
+
+class ScenarioDocument(Request):
+    """A scenario, as its file has it."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class Connect(Request):
+    """How one connect to a server ends."""
+
+    state: ServerState
+    reason: Maybe[Reason] = Field(default=None, description="Why it fails; `fetch failed` when absent.")
+
+
+class ServerRequest(Request):
+    """How a server answers connects from now on: a `state`, or a `script` of one entry for each connect."""
+
+    state: Maybe[ServerState] = Field(default=None, description="Whether it can be reached.")
+    reason: Maybe[Reason] = Field(default=None, description="With `down`: why it cannot, as programs read it.")
+    times: Maybe[Annotated[int, Field(ge=1)]] = Field(
+        default=None, description="With `down`: how many connects fail before it is up; all of them when absent."
+    )
+    script: Maybe[Annotated[list[Connect], Field(min_length=1)]] = Field(
+        default=None, description="How the next connects end, one entry each; after the last one it is up."
+    )
+
+
+class Server(Response):
+    """What the next connect to a server meets."""
+
+    state: ServerState
+    reason: str | None = Field(description="null when it is up.")
+    times: int | None = Field(description="How many more connects fail; null when that is not limited.")
+
+
+class Servers(Response):
+    """The servers that something was scripted for, by name. Every other one is as its description says."""
+
+    servers: dict[str, Server]
+
+
+class Now(Response):
+    """What the emulator's clock says."""
+
+    now: Milliseconds
+
+
+class Advance(Request):
+    """How far to move the clock."""
+
+    seconds: float = Field(ge=0, le=10**9, description="What falls due on the way happens, in order.")
+
+
+class TokenRequest(Request):
+    """A token to make."""
+
+    scopes: Maybe[list[str]] = Field(default=None, description="All but `cli` when absent.")
+    organization: Maybe[Name] = Field(default=None, description="Whose it is; `default` when absent.")
+    expires_in: Maybe[Annotated[float, Field(ge=0, le=10**9)]] = Field(
+        default=None, description="Seconds of the emulator's clock; for good when absent."
+    )
+
+
+class MintedToken(Response):
+    """A new token. Its text is told here only."""
+
+    id: str
+    token: str = Field(repr=False, description="What goes into the Authorization header.")
+    scopes: list[str]
+    organization: str
+    expires_at: int | None = Field(description="Unix milliseconds; null for one that does not expire.")
+
+
+class RevokedToken(Response):
+    """A token that is refused from now on."""
+
+    id: str
+    revoked: Literal[True]
+
+
+class SettingsDocument(Response):
+    """Every setting by name."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class SettingsChange(Request):
+    """The settings to change, by name. The others stay."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class RequestEntry(Response):
+    """A request to /v1 as the journal keeps it: no secrets, and of what the API does not know the size only."""
+
+    method: str
+    path: str
+    query: dict[str, str]
+    status: int
+    code: str | None = Field(description="The code of the refusal, if it was refused.")
+    request_id: str
+    at: Milliseconds
+    token_id: str | None
+    duration_ms: float | None = Field(description="Real milliseconds; null while it is under way.")
+    body: Any = None
+
+
+class Requests(Response):
+    """The latest requests, oldest first."""
+
+    data: list[RequestEntry]
+    dropped: int = Field(description="How many older ones no longer fit.")
+
+
+class Events(Response):
+    """Persisted events, oldest first."""
+
+    data: list[EventStream]
+
+
+class TranscriptRead(Response):
+    """Every item of one session, oldest first."""
+
+    session_id: str
+    data: list[Item]
+
+
+class SettleRequest(Request):
+    """How long to wait."""
+
+    timeout: Maybe[Annotated[float, Field(ge=0, le=120)]] = Field(
+        default=None, description="Real seconds; the setting `rest_seconds` when absent."
+    )
+
+
+class AtRest(Response):
+    """Whether no agent can go on without somebody outside."""
+
+    at_rest: bool
+
+
+class Decision(Request):
+    """What the person at the console says: exactly one of these."""
+
+    approved: Maybe[bool] = Field(default=None, description="The decision about an approval.")
+    answer: Maybe[Annotated[str, Field(min_length=1)]] = Field(default=None, description="The answer to a question.")
+
+
+class CallDecision(Decision):
+    """What becomes of one call: exactly one of these."""
+
+    lose: Maybe[Literal[True]] = Field(
+        default=None, description="Have the sandbox forget a function call; its answer is then not delivered."
+    )
+
+
+class DecidedCall(Response):
+    """What became of a call."""
+
+    call_id: str
+    session_id: str
+    turn_id: str
+    type: ActionType
+    outcome: Literal["accepted", "lost"]
+
+
+class LostCalls(Response):
+    """The calls the sandbox has forgotten, oldest first."""
+
+    lost: list[str]
+
+
+class EffectiveTools(Response):
+    """What the agent of a session can reach, which a read of its tools does not tell."""
+
+    configured: bool = Field(description="Whether the tools were ever set; an empty list counts.")
+    built_ins: list[str]
+    functions: list[str]
+    servers: list[str]
+
+
+class OpenCall(Response):
+    """A call nobody has answered."""
+
+    session_id: str
+    turn_id: str
+    call_id: str
+    type: ActionType
+    name: str
+
+
+class UnreachedStep(Response):
+    """A step of the scenario that no turn has begun."""
+
+    scenario: str
+    step: str = Field(description="Its path in the file.")
+    verb: str
+
+
+class UnmatchedMessage(Response):
+    """A message that no rule of the script was meant for."""
+
+    session_id: str
+    turn_id: str
+    message: str
+
+
+class UndeletedSession(Response):
+    """A session that is still there."""
+
+    id: str
+    title: str | None
+    organization: str
+
+
+class UndeletedPreview(Response):
+    """An address that is still published."""
+
+    session_id: str
+    url: str
+
+
+class UndeletedArtifact(Response):
+    """A published file of a session that is still there."""
+
+    id: str
+    session_id: str
+    path: str
+
+
+class Undeleted(Response):
+    """What was made and not deleted."""
+
+    sessions: list[UndeletedSession]
+    agents: list[dict[str, Any]]
+    webhooks: list[dict[str, Any]]
+    previews: list[UndeletedPreview]
+    artifacts: list[UndeletedArtifact]
+
+
+class OpenStream(Response):
+    """An event stream that is still read."""
+
+    organization: str
+    session_id: str | None = Field(description="null for one of the whole organization.")
+    token_id: str
+
+
+class RunningTurn(Response):
+    """A turn that has not settled."""
+
+    session_id: str
+    turn_id: str
+    number: int
+    state: Literal["queued", "running", "waiting"] = Field(description="`waiting` is for somebody outside.")
+
+
+class NotAtRest(Response):
+    """A reply that went out although the agent was still at it."""
+
+    session_id: str
+    turn_id: str | None
+    request_id: str | None
+
+
+class ScriptFailure(Response):
+    """An error of a script, or an agent that held the event loop."""
+
+    session_id: str | None
+    turn_id: str | None
+    where: str
+    message: str
+
+
+class Report(Response):
+    """What is left over at the end of a test."""
+
+    unanswered_actions: list[OpenCall]
+    unreached_steps: list[UnreachedStep]
+    unmatched_messages: list[UnmatchedMessage]
+    undeleted: Undeleted
+    open_streams: list[OpenStream]
+    running_turns: list[RunningTurn]
+    undelivered_webhooks: list[dict[str, Any]]
+    unused_faults: list[dict[str, Any]]
+    agent_not_at_rest: list[NotAtRest]
+    script_errors: list[ScriptFailure]
+    findings: list[dict[str, Any]]

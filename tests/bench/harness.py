@@ -1,0 +1,248 @@
+"""What the benchmarks share: a light client, servers as child processes, alternation, and the verdict.
+
+Law: a comparison is made in one run, the two sides taking turns, and judged by medians: the machine
+may slow down or speed up, and both sides feel it. The client costs a few microseconds a request, so
+that it hides nothing of the server's cost.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+PEERS: Final = Path(os.environ.get("GOBARE_BENCH_PEERS", Path.home() / ".cache" / "gobare-bench"))
+TOKEN: Final = "gbr_pat_emulator"
+
+# Server flags of the bare peers: what the emulator sets for itself, so that only the handler differs.
+BARE_FLAGS: Final = (
+    *("--http", "httptools", "--loop", "uvloop", "--ws", "none", "--lifespan", "off"),
+    *("--no-access-log", "--no-server-header", "--no-date-header", "--no-proxy-headers"),
+)
+
+_ADDRESS: Final = re.compile(r"http://(?:127\.0\.0\.1|localhost|\[::1\]):(\d+)|port:\s+(\d+)")
+_LENGTH: Final = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+_START_SECONDS: Final = 30.0
+
+now: Final = time.perf_counter
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One figure beside its target. A line without a value could not be measured, and says why."""
+
+    what: str
+    value: float | None
+    target: float
+    good: Literal["at most", "at least"]
+    detail: str
+    unit: str = "x"
+
+    @property
+    def verdict(self) -> str:
+        """PASS, FAIL, or SKIP where there is nothing to judge."""
+        if self.value is None:
+            return "SKIP"
+        passed = self.value <= self.target if self.good == "at most" else self.value >= self.target
+        return "PASS" if passed else "FAIL"
+
+    def __str__(self) -> str:
+        shown = "-" if self.value is None else f"{self.value:.2f} {self.unit}"
+        return f"{self.verdict}  {self.what:<34} {shown:>10}  ({self.good} {self.target:g} {self.unit})  {self.detail}"
+
+
+def skipped(what: str, target: float, good: Literal["at most", "at least"], why: str) -> Line:
+    """A line that could not be measured."""
+    return Line(what, None, target, good, why)
+
+
+def alternate(seconds: float, rounds: int, *sides: Callable[[], float]) -> list[list[float]]:
+    """Let the sides take turns, `rounds` times or until `seconds` have passed; what each measured."""
+    measured: list[list[float]] = [[] for _ in sides]
+    until = now() + seconds
+    for _ in range(rounds):
+        for side, values in zip(sides, measured, strict=True):
+            values.append(side())
+        if now() > until:
+            break
+    return measured
+
+
+def milliseconds(values: Sequence[float]) -> str:
+    """The median of some seconds, in words."""
+    return f"{median(values) * 1000:.2f} ms"
+
+
+def request(verb: str, path: str, body: bytes | None = None, *, token: str | None = TOKEN) -> bytes:
+    """The bytes of a request on a kept connection."""
+    lines = [f"{verb} {path} HTTP/1.1", "host: 127.0.0.1", "accept: */*"]
+    if token is not None:
+        lines.append(f"authorization: Bearer {token}")
+    if body is not None:
+        lines += ["content-type: application/json", f"content-length: {len(body)}"]
+    return "\r\n".join([*lines, "", ""]).encode() + (body or b"")
+
+
+class Connection:
+    """A kept connection. `ask` sends the bytes of a request and gives the status and the body."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.socket.close()
+
+    def ask(self, raw: bytes) -> tuple[int, bytes]:
+        self.socket.sendall(raw)
+        return self.answer()
+
+    def answer(self) -> tuple[int, bytes]:
+        """Read one response, of known length or in chunks."""
+        data = self._more(b"")
+        while (end := data.find(b"\r\n\r\n")) < 0:
+            data = self._more(data)
+        status, body = int(data[9:12]), data[end + 4 :]
+        found = _LENGTH.search(data, 0, end + 2)
+        if found is None:
+            while not body.endswith(b"0\r\n\r\n"):
+                body = self._more(body)
+            return status, _joined(body)
+        while len(body) < int(found[1]):
+            body = self._more(body)
+        return status, body
+
+    def _more(self, data: bytes) -> bytes:
+        part = self.socket.recv(262_144)
+        if not part:
+            raise ConnectionError("the server closed the connection")
+        return data + part
+
+
+def _joined(chunked: bytes) -> bytes:
+    parts: list[bytes] = []
+    at = 0
+    while True:
+        end = chunked.index(b"\r\n", at)
+        size = int(chunked[at:end], 16)
+        if size == 0:
+            return b"".join(parts)
+        parts.append(chunked[end + 2 : end + 2 + size])
+        at = end + size + 4
+
+
+class Child:
+    """A server as a process of its own. It is ready when it has said its address."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+        self.started = now()
+        self._output: list[str] = []
+        self._process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, **(environment or {})},
+        )
+        self.pid = self._process.pid
+        try:
+            self.port = self._address()
+        except BaseException:
+            self._process.kill()
+            self._process.wait()
+            raise
+        # What a server says later is read and dropped, so that no full pipe stops it.
+        self._drain = threading.Thread(target=self._discard, daemon=True)
+        self._drain.start()
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the process, kindly at first."""
+        self._process.terminate()
+        try:
+            self._process.wait(3)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._drain.join()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    def cpu(self) -> float:
+        """Processor seconds it has used, all threads together, to the nanosecond."""
+        return time.clock_gettime(((~self.pid) << 3) | 2)
+
+    def _lines(self) -> Iterator[str]:
+        assert self._process.stdout is not None
+        return iter(self._process.stdout.readline, "")
+
+    def _address(self) -> int:
+        timer = threading.Timer(_START_SECONDS, self._process.kill)
+        timer.start()
+        try:
+            for line in self._lines():
+                self._output.append(line)
+                if (found := _ADDRESS.search(line)) is not None:
+                    return int(found[1] or found[2])
+        finally:
+            timer.cancel()
+        raise RuntimeError(f"{self._process.args!r} did not start:\n{''.join(self._output)}")
+
+    def _discard(self) -> None:
+        for _ in self._lines():
+            pass
+
+
+def emulator(*flags: str, environment: Mapping[str, str] | None = None) -> Child:
+    """`gobare-emulator serve` on any free port."""
+    return Child([sys.executable, "-m", "emulator", "serve", "--port", "0", *flags], environment)
+
+
+def bare(app: str) -> Child:
+    """A bare Starlette application of this folder under uvicorn, on any free port."""
+    return Child([sys.executable, "-m", "uvicorn", f"tests.bench.{app}:app", "--port", "0", *BARE_FLAGS])
+
+
+def wiremock() -> list[str] | str:
+    """The command that starts WireMock, or why there is none."""
+    jars = sorted(PEERS.glob("node_modules/wiremock/build/wiremock-standalone-*.jar"))
+    java = shutil.which("java")
+    if java is None:
+        return "no Java here to run WireMock with"
+    if not jars:
+        return f"no WireMock under {PEERS} (see tests/bench/README.md)"
+    return [java, "-jar", str(jars[-1]), "--port", "0", "--bind-address", "127.0.0.1"]
+
+
+def aimock(fixture: Path) -> list[str] | str:
+    """The command that starts aimock with a fixture file, or why there is none."""
+    script = PEERS / "node_modules" / "@copilotkit" / "aimock" / "dist" / "cli.js"
+    node = shutil.which("node")
+    if node is None:
+        return "no Node.js here to run aimock with"
+    if not script.exists():
+        return f"no aimock under {PEERS} (see tests/bench/README.md)"
+    return [node, str(script), "--port", "0", "--fixtures", str(fixture)]

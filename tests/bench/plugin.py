@@ -1,0 +1,73 @@
+"""The plugin: what it costs a suite that has it installed and does not use it."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from importlib.metadata import entry_points
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Final
+
+from tests.bench.harness import PEERS, ROOT, Line, alternate, milliseconds, now, skipped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SUITE: Final = "def test_nothing():\n    pass\n"
+_WHAT: Final = "plugin installed but unused"
+_LOOK: Final = "import emulator.pytest_plugin as plugin; print(plugin.__file__)"
+
+
+def measure() -> Iterator[Line]:
+    """Whole pytest runs of one empty test, with the plugin and without, taking turns."""
+    python = _python()
+    if python is None:
+        yield skipped(_WHAT, 10, "at most", f"no python with the distribution in it: {PEERS}/venv, or this one")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "test_nothing.py").write_text(_SUITE)
+        found = subprocess.run([python, "-c", _LOOK], cwd=folder, check=True, capture_output=True, text=True)
+        same = Path(found.stdout.strip()).read_bytes() == (ROOT / "emulator" / "pytest_plugin.py").read_bytes()
+        processor: dict[bool, list[float]] = {True: [], False: []}
+
+        def run(with_plugin: bool) -> float:
+            options = [] if with_plugin else ["-p", "no:gobare"]
+            before, began = resource.getrusage(resource.RUSAGE_CHILDREN), now()
+            subprocess.run(
+                [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options],
+                cwd=folder,
+                check=True,
+                capture_output=True,
+                env={key: value for key, value in os.environ.items() if not key.startswith(("PYTEST", "COV"))},
+            )
+            took, after = now() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+            processor[with_plugin].append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+            return took
+
+        run(True), run(False)
+        for values in processor.values():
+            values.clear()
+        installed, without = alternate(50, 40, lambda: run(True), lambda: run(False))
+    difference = (median(installed) - median(without)) * 1000
+    used = (median(processor[True]) - median(processor[False])) * 1000
+    yield Line(
+        _WHAT,
+        difference,
+        10,
+        "at most",
+        f"{milliseconds(installed)} beside {milliseconds(without)}, {len(installed)} turns; processor {used:+.1f} ms"
+        + ("" if same else "; NOT this checkout's plugin: install it again"),
+        unit="ms",
+    )
+
+
+def _python() -> str | None:
+    """A python whose pytest finds the plugin by its entry point: best one with nothing else in it."""
+    own = PEERS / "venv" / "bin" / "python"
+    if own.exists():
+        return str(own)
+    return sys.executable if entry_points(group="pytest11", name="gobare") else None

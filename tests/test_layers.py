@@ -1,0 +1,173 @@
+"""The layers and their laws: imports point down, and what one layer may not know it does not import."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "emulator"
+
+# From the bottom up. A module may import its own layer and those before it.
+BASE = ("refusals", "clock", "ids", "redaction", "settings")
+LAYERS: dict[str, tuple[str, ...]] = {
+    "base": (),
+    "wire": ("base",),
+    "domain": ("base",),
+    "render": ("base", "domain"),
+    "runtime": ("base", "domain", "render", "wire"),
+    "api": ("base", "domain", "render", "runtime", "wire"),
+    "control": ("base", "domain", "render", "runtime", "wire", "api"),
+    "client": ("base", "wire"),
+    "edges": ("base", "domain", "render", "runtime", "wire", "api", "control", "client"),
+}
+
+
+def layer_of(module: str) -> str:
+    """The layer of `emulator.x.y`."""
+    parts = module.split(".")
+    if len(parts) == 1:
+        return "edges"
+    name = parts[1]
+    if name in BASE:
+        return "base"
+    return name if name in LAYERS else "edges"
+
+
+def imports_of(path: Path, *, lazy: bool = True) -> set[str]:
+    """The modules a file imports, outside of what only the type checker sees."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        for body in (getattr(node, "body", None), getattr(node, "orelse", None)):
+            if isinstance(body, list):
+                body[:] = [entry for entry in body if not _for_types(entry)]
+    nodes = ast.walk(tree) if lazy else iter(tree.body)
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            found.add(node.module)
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def _for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+def modules() -> list[tuple[str, Path]]:
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = list(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+        found.append((".".join(parts[:-1] if parts[-1] == "__init__" else parts), path))
+    return found
+
+
+@pytest.mark.parametrize(("module", "path"), modules(), ids=[name for name, _ in modules()])
+def test_imports_point_down(module: str, path: Path) -> None:
+    layer = layer_of(module)
+    allowed = {layer, *LAYERS[layer]}
+    for imported in imports_of(path):
+        if (
+            imported.startswith("emulator.")
+            and (PACKAGE.parent / imported.replace(".", "/")).with_suffix(".py").exists()
+        ):
+            assert layer_of(imported) in allowed, f"{module} ({layer}) imports {imported} ({layer_of(imported)})"
+
+
+@pytest.mark.parametrize(
+    ("layer", "forbidden"),
+    [
+        ("domain", {"asyncio", "pydantic", "pydantic_core", "mcp", "http", "starlette", "uvicorn", "threading"}),
+        ("wire", {"asyncio", "mcp", "starlette", "uvicorn"}),
+        ("render", {"asyncio", "mcp", "starlette", "uvicorn"}),
+        ("runtime", {"starlette", "uvicorn", "http"}),
+        ("client", {"starlette", "uvicorn", "asyncio"}),
+    ],
+)
+def test_a_layer_does_not_know_what_it_must_not(layer: str, forbidden: set[str]) -> None:
+    for module, path in modules():
+        if layer_of(module) == layer:
+            known = {name.split(".")[0] for name in imports_of(path)}
+            assert not known & forbidden, f"{module} imports {known & forbidden}"
+
+
+def test_only_the_clock_reads_the_time() -> None:
+    for module, path in modules():
+        if module != "emulator.clock":
+            assert "time" not in imports_of(path), module
+            assert not {name for name in imports_of(path) if name.startswith("datetime")}, module
+
+
+def test_only_ids_draws_randomness() -> None:
+    for module, path in modules():
+        assert not imports_of(path) & {"random", "secrets", "uuid"}, module
+
+
+def test_the_domain_holds_no_state_of_its_own() -> None:
+    for module, path in modules():
+        if layer_of(module) not in ("domain", "runtime", "api", "control", "render"):
+            continue
+        for node in ast.parse(path.read_text()).body:
+            targets = (
+                node.targets
+                if isinstance(node, ast.Assign)
+                else [node.target]
+                if isinstance(node, ast.AnnAssign)
+                else []
+            )
+            value = getattr(node, "value", None)
+            for target in targets:
+                name = ast.unparse(target)
+                mutable = isinstance(value, ast.Dict | ast.List | ast.Set) and not ast.unparse(node).startswith(
+                    f"{name}: Final"
+                )
+                assert not mutable, f"{module} has module-level state: {name}"
+
+
+def test_no_module_is_longer_than_one_can_read() -> None:
+    for module, path in modules():
+        assert len(path.read_text().splitlines()) <= 620, module
+
+
+def _run(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=PACKAGE.parent, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_importing_the_plugin_imports_nothing_heavy() -> None:
+    heavy = ("starlette", "uvicorn", "pydantic", "mcp", "yaml", "jinja2", "asyncio", "emulator.server", "anyio")
+    loaded = _run(
+        "import sys, pytest; before = set(sys.modules); import emulator.pytest_plugin; "
+        "print(' '.join(sorted(set(sys.modules) - before)))"
+    ).split()
+    assert not [name for name in loaded if name.startswith(heavy)], loaded
+
+
+def test_a_served_request_does_not_import_mcp_or_the_scenario_libraries() -> None:
+    loaded = _run(
+        "import sys\nfrom emulator import Emulator\nimport urllib.request\n"
+        "with Emulator() as gobare:\n    urllib.request.urlopen(gobare.url + '/v1/openapi.json').read()\n"
+        "print(' '.join(sys.modules))"
+    ).split()
+    assert not [name for name in loaded if name.split(".")[0] in ("mcp", "yaml", "jinja2", "httpx2", "jsonschema")]
+
+
+def test_the_api_serves_without_its_control_side() -> None:
+    answered = _run(
+        "import sys\nclass Gone:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.startswith(('emulator.control', 'emulator.recording')):\n"
+        "            raise ModuleNotFoundError(name, name=name)\n"
+        "sys.meta_path.insert(0, Gone())\n"
+        "from emulator import Emulator\nimport urllib.request\n"
+        "with Emulator() as gobare:\n    print(urllib.request.urlopen(gobare.url + '/v1/openapi.json').status)\n"
+    )
+    assert answered.strip() == "200"
