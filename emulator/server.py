@@ -25,7 +25,7 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from emulator import render
-from emulator.api.app import Api
+from emulator.api.app import LINK, Api
 from emulator.client import AsyncHandle, Handle
 from emulator.clock import monotonic
 from emulator.domain.access import DEFAULT_SCOPES, DEFAULT_TOKEN
@@ -93,7 +93,7 @@ class Hosts:
             await self._app(scope, receive, send)
             return
         message = "This emulator does not serve that host name. Start it with --allow-host NAME to have it do so."
-        await refuse(emulator, send, Refusal("permission_denied", message))
+        await refuse(scope, send, Refusal("permission_denied", message))
 
 
 class Mounts:
@@ -107,17 +107,19 @@ class Mounts:
         if app is not None:
             await app(scope, receive, send)
             return
-        await refuse(scope["state"]["emulator"], send, not_found("There is nothing here; the API is under /v1."))
+        await refuse(scope, send, not_found("There is nothing here; the API is under /v1."))
 
 
-async def refuse(emulator: Socket, send: Send, refused: Refusal) -> None:
-    """Send a refusal from outside the API."""
+async def refuse(scope: Scope, send: Send, refused: Refusal) -> None:
+    """Send a refusal from outside the applications, in the words and with the headers of the API."""
+    emulator: Socket = scope["state"]["emulator"]
     request_id = emulator.deployment.world.ids.request()
     body = render.encode(render.refusal(refused, request_id))
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", b"%d" % len(body)),
         (b"x-request-id", request_id.encode()),
+        LINK,
     ]
     await send({"type": "http.response.start", "status": refused.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -195,6 +195,10 @@ def _validated(plain: dict[str, Any]) -> Settings:
     return Settings(**values)
 
 
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
 def _checked(name: str, value: Any, kind: Any) -> Any:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is Literal:
@@ -207,9 +211,8 @@ def _checked(name: str, value: Any, kind: Any) -> Any:
         raise SettingError(f"`{name}` is a list.")
     if kind is Connection:
         names = [f.name for f in dataclasses.fields(Connection)]
-        if isinstance(value, dict) and sorted(value) == sorted(names):
-            if all(isinstance(value[key], str) for key in names):
-                return Connection(**value)
+        if isinstance(value, dict) and sorted(value) == sorted(names) and all(map(_is_text, value.values())):
+            return Connection(**value)
         raise SettingError(f"`{name}` is an object of {', '.join(names)}, each a string.")
     if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)

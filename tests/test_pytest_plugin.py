@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import emulator.server  # noqa: F401 - loaded once here, not by each of the runs below
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 
 pytest_plugins = ("pytester",)
 
-CALL = '''
+CALL = """
 import json, urllib.error, urllib.request
 
 def call(api, method, path, body=None, token=None):
@@ -30,17 +32,19 @@ def call(api, method, path, body=None, token=None):
 
 def say(api, text, **agent):
     return call(api, "POST", "/v1/sessions", {"input": text, "agent": agent})
-'''
+"""
 
 
 @pytest.fixture
 def run(pytester: pytest.Pytester) -> Run:
-    """Run a test file in a process of its own; the helper functions of `CALL` are in it."""
+    """Run a test file, in a process of its own if asked; the helper functions of `CALL` are in it."""
 
-    def run_file(code: str, *options: str, ini: str = "") -> pytest.RunResult:
+    def run_file(code: str, *options: str, ini: str = "", alone: bool = False) -> pytest.RunResult:
         pytester.makeini(f"[pytest]\nasyncio_default_fixture_loop_scope = function\nfilterwarnings = error\n{ini}")
         pytester.makepyfile(test_it=CALL + code)
-        return pytester.runpytest_subprocess("-p", "no:cacheprovider", *options, timeout=60)
+        if alone:
+            return pytester.runpytest_subprocess("-p", "no:cacheprovider", *options, timeout=60)
+        return pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:cov", *options)
 
     return run_file
 
@@ -166,9 +170,7 @@ def test_it(gobare):
     result.assert_outcomes(passed=1)
 
 
-def test_the_ini_file_sets_the_scenario_and_settings_and_the_marker_wins(
-    run: Run, pytester: pytest.Pytester
-) -> None:
+def test_the_ini_file_sets_the_scenario_and_settings_and_the_marker_wins(run: Run, pytester: pytest.Pytester) -> None:
     pytester.makefile(".yaml", hello="agent: [{otherwise: [{say: from the ini}]}]")
     result = run(
         """
@@ -260,6 +262,7 @@ def test_it(gobare, gobare_session, n):
 """,
         "-n",
         "2",
+        alone=True,
     )
     result.assert_outcomes(passed=8)
 
@@ -376,6 +379,7 @@ def test_after():
         answer.close()
 """,
         "-s",
+        alone=True,
     )
     result.assert_outcomes(passed=2)
     assert "Traceback" not in result.stdout.str() + result.stderr.str()
@@ -408,6 +412,7 @@ def test_next(gobare):
     assert say(gobare, "hello")["status"] == "idle"
 """,
         "--durations=3",
+        alone=True,
     )
     result.assert_outcomes(failed=2, passed=1)
     result.stdout.fnmatch_lines(["*blocks the event loop*", "*while True:*"])

@@ -118,7 +118,7 @@ def test_the_verbs_table_names_every_verb() -> None:
 
 def test_the_names_of_the_handle_exist(gobare: EmulatorType) -> None:
     text = README.partition("The handle, in a test:")[2].partition("The same names are awaited")[0]
-    for name in re.findall(r"`([a-z_.]+)\(", text) + ["url", "token", "requests"]:
+    for name in [*re.findall(r"`([a-z_.]+)\(", text), "url", "token", "requests"]:
         thing: object = gobare
         for part in name.split("."):
             thing = getattr(thing, part)

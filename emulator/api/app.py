@@ -25,7 +25,6 @@ from emulator.runtime.journal import Entry
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-    from emulator.api.call import Reply
     from emulator.domain import idempotency
     from emulator.runtime.deployment import Deployment
     from emulator.runtime.feed import Reader
@@ -35,7 +34,7 @@ LOG: Final = logging.getLogger("emulator")
 Headers = list[tuple[bytes, bytes]]
 
 _JSON: Final = (b"content-type", b"application/json")
-_LINK: Final = (b"link", b'</v1/openapi.json>; rel="service-desc"')
+LINK: Final = (b"link", b'</v1/openapi.json>; rel="service-desc"')
 _EVENTS: Final = (b"content-type", b"text/event-stream; charset=utf-8")
 _NO_CACHE: Final = (b"cache-control", b"no-cache")
 
@@ -58,7 +57,7 @@ class Api:
         deployment = holder.deployment
         world = deployment.world
         request_id = world.ids.request()
-        headers: Headers = [(b"x-request-id", request_id.encode()), _LINK]
+        headers: Headers = [(b"x-request-id", request_id.encode()), LINK]
         entry = Entry(scope["method"], scrub(scope["path"]), {}, 0, request_id, world.now())
         key: idempotency.Scope | None = None
         try:

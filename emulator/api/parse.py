@@ -34,7 +34,7 @@ class Disconnected(Exception):
 
 # Fields that clients put in the wrong place, and where the value really comes from (contract §6).
 _ELSEWHERE: Final[Mapping[str, str]] = {
-    "environment.branch": "The branch is reported by the clone, as `environment.repo.branch` of the session, not chosen.",
+    "environment.branch": "The branch is not chosen: the clone reports it, as `environment.repo.branch` of a session.",
     "redacted": "`redacted` names what a read held back; it is not sent. Send the secrets themselves again.",
 }
 

@@ -10,9 +10,12 @@ if TYPE_CHECKING:
 
 
 class Transcript:
-    """A session's items, oldest first, as the API shows them. Prints as a timeline."""
+    """A session's items, oldest first, as the API shows them. Prints as a timeline.
 
-    def __init__(self, session_id: str, items: list[dict[str, Any]]) -> None:
+    `session_id` is `None`, and there are no items, when there was no session to tell of.
+    """
+
+    def __init__(self, session_id: str | None, items: list[dict[str, Any]]) -> None:
         self.session_id = session_id
         self.items = items
 
@@ -24,7 +27,7 @@ class Transcript:
 
     def __str__(self) -> str:
         if not self.items:
-            return f"(nothing in session {self.session_id})"
+            return "(no session)" if self.session_id is None else f"(nothing in session {self.session_id})"
         start = self.items[0]["created_at"]
         return "\n".join(_line(item, (item["created_at"] - start) / 1000) for item in self.items)
 
@@ -91,9 +94,9 @@ _TOLD: Final[Mapping[str, tuple[str, Callable[[dict[str, Any]], Any]]]] = {
         "agent",
         lambda detail: f"asks leave for {_call(detail['name'], detail['args'])}  [{detail['toolCallId']}]",
     ),
-    "approval.resolved": ("console", _decision),
+    "approval.resolved": ("verdict", _decision),
     "question.asked": ("agent", _question),
-    "question.answered": ("console", lambda detail: detail["answer"]),
+    "question.answered": ("person", lambda detail: detail["answer"]),
     "mcp.unavailable": ("sandbox", lambda detail: f"{detail['server']} is unavailable: {detail['reason']}"),
     "agent.error": ("error", lambda detail: detail["message"]),
 }

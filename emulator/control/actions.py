@@ -36,6 +36,8 @@ async def decide_call(call: Call) -> Any:
     """Decide an approval, answer a question, or have a function call forgotten."""
     body: wire.CallDecision = call.body
     sent = _only(body, ("approved", "answer", "lose"))
+    if body.lose is False:
+        raise invalid("`lose` must be true; a lost call stays lost.")
     call_id = call.path["call_id"]
     places = [place for place in _actions(call.world) if place[2].call_id == call_id]
     if not places:
@@ -114,7 +116,7 @@ def _only(body: wire.Decision, names: tuple[str, ...]) -> str:
     sent = [name for name in names if getattr(body, name, None) is not None]
     if len(sent) != 1:
         listed = ", ".join(f"`{name}`" for name in names)
-        raise invalid(f"Send exactly one of {listed}; {' and '.join(sent) if sent else 'none'} was sent.")
+        raise invalid(f"Send exactly one of {listed}; {' and '.join(sent) + ' were' if sent else 'none was'} sent.")
     return sent[0]
 
 

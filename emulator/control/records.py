@@ -6,7 +6,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from emulator.control.report import report
-from emulator.refusals import not_found
 from emulator.render import FrameCodec
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ async def get_transcript(call: Call) -> Any:
         newest_first = reversed(list(call.world.sessions()))
         latest = max(newest_first, key=lambda session: session.created_at, default=None)
         if latest is None:
-            raise not_found("There is no session to tell of: none was created, or every one has been deleted.")
+            return {"session_id": None, "data": []}
         session_id = latest.id
     organization, session = call.session(session_id)
     transcript = organization.transcript(session)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from emulator import __version__, settings
 from emulator.domain.access import DEFAULT_ORGANIZATION, DEFAULT_SCOPES, SCOPES, check_scopes
@@ -11,10 +10,7 @@ from emulator.refusals import invalid, not_found
 
 if TYPE_CHECKING:
     from emulator.control.call import Call
-    from emulator.runtime.engine import Engine
     from emulator.wire import control as wire
-
-_LONGER: Final = 3600.0
 
 
 async def get_health(call: Call) -> Any:
@@ -85,20 +81,4 @@ async def settle(call: Call) -> Any:
     """Wait until every agent is at rest, and tell whether it came to that in time."""
     body: wire.SettleRequest = call.body
     seconds = call.world.settings.rest_seconds if body.timeout is None else body.timeout
-    return {"at_rest": await _come_to_rest(call.deployment.engine, seconds)}
-
-
-async def _come_to_rest(engine: Engine, seconds: float) -> bool:
-    try:
-        async with asyncio.timeout(seconds):
-            # One session can set another going, so all of them must be found at rest at once. The engine's
-            # own bound is longer: it would report what the caller is told here anyway.
-            while not (await engine.rest_all(_LONGER) and _at_rest(engine)):
-                pass
-    except TimeoutError:
-        return _at_rest(engine)
-    return True
-
-
-def _at_rest(engine: Engine) -> bool:
-    return all(engine.at_rest(session) for session in engine.world.sessions())
+    return {"at_rest": await call.deployment.engine.rest_all(seconds, report=False)}

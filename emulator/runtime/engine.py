@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
+from contextvars import Context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -264,7 +265,8 @@ class Engine:
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Run something of the engine's own, until `close` at the latest."""
-        task = asyncio.get_running_loop().create_task(coroutine)
+        # In a context of its own: made inside a turn, it would count, and end, with that turn's tasks.
+        task = asyncio.get_running_loop().create_task(coroutine, context=Context())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

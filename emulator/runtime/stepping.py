@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from contextvars import ContextVar, copy_context
+from contextvars import Context, ContextVar
 from typing import TYPE_CHECKING, Any
 
 from emulator.clock import monotonic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
-    from contextvars import Context
     from types import TracebackType
 
 
@@ -89,7 +88,7 @@ class Steps:
 
     def start(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run a coroutine as the turn's main task; tasks it starts are counted with it."""
-        context = copy_context()
+        context = Context()
         context.run(_CURRENT.set, self)
         return asyncio.get_running_loop().create_task(coroutine, name=self.name, context=context)
 

@@ -155,7 +155,7 @@ class Events(Response):
 class TranscriptRead(Response):
     """Every item of one session, oldest first."""
 
-    session_id: str
+    session_id: str | None = Field(description="null when there is no session.")
     data: list[Item]
 
 
@@ -183,8 +183,8 @@ class Decision(Request):
 class CallDecision(Decision):
     """What becomes of one call: exactly one of these."""
 
-    lose: Maybe[Literal[True]] = Field(
-        default=None, description="Have the sandbox forget a function call; its answer is then not delivered."
+    lose: Maybe[bool] = Field(
+        default=None, description="true: have the sandbox forget a function call; its answer is then not delivered."
     )
 
 

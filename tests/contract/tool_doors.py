@@ -56,7 +56,9 @@ class Door:
 PUT: Final = Door("PUT", "")
 POST: Final = Door("POST", "agent.")
 
-at_both_doors: Final = pytest.mark.parametrize("door", [PUT, POST], ids=str)
+DOORS: Final = (PUT, POST)
+
+at_both_doors: Final = pytest.mark.parametrize("door", DOORS, ids=str)
 
 
 def put(api: Api, session_id: str, *tools: dict[str, Any]) -> Answer:

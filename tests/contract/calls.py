@@ -1,0 +1,108 @@
+"""The operations as the contract lists them, written out once more: tests hold the served table against this one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from tests.support import Answer, Api
+
+ALL_SCOPES: Final = (
+    "cli",
+    "sessions:read",
+    "sessions:write",
+    "tools:respond",
+    "artifacts:read",
+    "credentials:write",
+)
+"""In the order the API lists them."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """One row of contract §4. No scope: any valid token, or, where it is `public`, none."""
+
+    verb: str
+    path: str
+    scope: str | None
+    status: int = 200
+    body: Mapping[str, Any] | None = None
+    public: bool = False
+    stream: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.path}"
+
+    @property
+    def writes(self) -> bool:
+        return self.verb != "GET"
+
+
+def _events(**event: Any) -> dict[str, Any]:
+    return {"events": [event]}
+
+
+CALLS: Final = (
+    Known("GET", "/v1/health", None),
+    Known("GET", "/v1/openapi.json", None, public=True),
+    Known("GET", "/v1/sessions", "sessions:read"),
+    Known("POST", "/v1/sessions", "sessions:write", 201, {}),
+    Known("GET", "/v1/sessions/{session_id}", "sessions:read"),
+    Known("PATCH", "/v1/sessions/{session_id}", "sessions:write", 200, {"title": "new"}),
+    Known("DELETE", "/v1/sessions/{session_id}", "sessions:write"),
+    Known("GET", "/v1/sessions/{session_id}/turns", "sessions:read"),
+    Known("GET", "/v1/sessions/{session_id}/turns/{turn_id}", "sessions:read"),
+    Known("GET", "/v1/sessions/{session_id}/items", "sessions:read"),
+    Known("PUT", "/v1/sessions/{session_id}/tools", "sessions:write", 200, {"tools": []}),
+    Known("GET", "/v1/sessions/{session_id}/tools", "sessions:read"),
+    Known("GET", "/v1/sessions/{session_id}/events", "sessions:read", stream=True),
+    Known(
+        "POST",
+        "/v1/sessions/{session_id}/events",
+        "sessions:write",
+        202,
+        _events(type="input.message", content="hello"),
+    ),
+    Known("GET", "/v1/events", "sessions:read", stream=True),
+)
+
+OF_A_SESSION: Final = tuple(known for known in CALLS if "{session_id}" in known.path)
+WITH_A_BODY: Final = tuple(known for known in CALLS if known.body is not None)
+WITH_A_TOKEN: Final = tuple(known for known in CALLS if not known.public)
+WITH_A_SCOPE: Final = tuple(known for known in CALLS if known.scope is not None)
+
+
+@dataclass(frozen=True)
+class Place:
+    """The ids that paths are filled with: by default of things that do not exist."""
+
+    session_id: str = "00000000-0000-4000-8000-000000000000"
+    turn_id: str = "turn_0000000000000000"
+    other: dict[str, str] = field(default_factory=dict)
+
+    def fill(self, path: str) -> str:
+        return path.format(session_id=self.session_id, turn_id=self.turn_id, **self.other)
+
+
+NOWHERE: Final = Place()
+
+
+def place(api: Api) -> Place:
+    """A session with a turn, to call the operations on."""
+    session_id = api.session({"input": "hello"})
+    return Place(session_id, api.turns(session_id)[0]["id"])
+
+
+def call(api: Api, known: Known, where: Place = NOWHERE, query: str = "", **options: Any) -> Answer:
+    """Call an operation with a body that suits it. Not for a stream that opens: `open_stream` is."""
+    body = options.pop("body", known.body)
+    return api.request(known.verb, where.fill(known.path) + query, body, **options)
+
+
+def mint(api: Api, *scopes: str, organization: str | None = None) -> str:
+    """The text of a new token; with no scopes named it has all but cli."""
+    wanted: Iterable[str] | None = scopes or None
+    return api.emulator.tokens.mint(scopes=wanted, organization=organization).token
