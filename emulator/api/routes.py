@@ -3,31 +3,43 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from emulator.api.parse import segments
 from emulator.refusals import Refusal, invalid, not_found
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-    from emulator.api.operations import Operation
+
+class Routed(Protocol):
+    """What routing looks at in an operation."""
+
+    @property
+    def verb(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def instead(self) -> Mapping[str, str]: ...
+
+
+Operation = TypeVar("Operation", bound=Routed)
 
 
 @dataclass(slots=True)
-class _Node:
-    names: dict[str, _Node] = field(default_factory=dict)
-    any: _Node | None = None
+class _Node(Generic[Operation]):
+    names: dict[str, _Node[Operation]] = field(default_factory=dict)
+    any: _Node[Operation] | None = None
     any_name: str = ""
     operations: dict[str, Operation] = field(default_factory=dict)
     instead: dict[str, str] = field(default_factory=dict)
 
 
-class Routes:
+class Routes(Generic[Operation]):
     """The paths of a table of operations, as a tree of segments."""
 
     def __init__(self, operations: Iterable[Operation]) -> None:
-        self._root = _Node()
+        self._root: _Node[Operation] = _Node()
         for operation in operations:
             node = self._root
             for segment in operation.path.split("/")[1:]:
@@ -45,7 +57,7 @@ class Routes:
 
         Raises 404 for a path that is not there, then 405 with `Allow` for a verb that is not.
         """
-        node: _Node | None = self._root
+        node: _Node[Operation] | None = self._root
         values: dict[str, str] = {}
         for segment in segments(raw_path) or ("",):
             assert node is not None

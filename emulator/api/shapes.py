@@ -22,12 +22,18 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Shape:
-    """A place in a body. `fields` of an object, `items` of a list or a mapping, `variants` by their `type`."""
+    """A place in a body. `fields` of an object, `items` of a list or a mapping, `variants` by their `type`.
+
+    `plain`: text or a number may stand here too. `least` and `most` bound a number.
+    """
 
     fields: dict[str, Shape] | None = None
     items: Shape | None = None
     variants: dict[str, Shape] = field(default_factory=dict)
     secret: bool = False
+    plain: bool = False
+    least: Any = None
+    most: Any = None
 
     def of(self, value: Any) -> Shape:
         """The shape that applies to `value`: the variant its `type` names, where there are several."""
@@ -58,8 +64,11 @@ def shape_of(model: type[BaseModel]) -> Shape:
     fields = {}
     for name, info in model.model_fields.items():
         secret = isinstance(info.json_schema_extra, dict) and bool(info.json_schema_extra.get("writeOnly"))
-        shape = _from_annotation(info.annotation, info.metadata)
+        shape = _from_annotation(info.annotation)
         shape.secret |= secret
+        for bound in info.metadata:
+            shape.least = getattr(bound, "ge", shape.least)
+            shape.most = getattr(bound, "le", shape.most)
         fields[info.alias or name] = shape
     return Shape(fields=fields)
 
@@ -79,10 +88,10 @@ def kept(shape: Shape | None, value: Any) -> Any:
         if shape.items is not None:
             return [kept(shape.items, entry) for entry in value]
         return f"[{size_of(value)}]" if shape.fields is not None else scrub_value(value)
-    return f"[{size_of(value)}]" if shape.fields is not None or shape.items is not None else scrub_value(value)
+    return scrub_value(value) if shape.plain else f"[{size_of(value)}]"
 
 
-def _from_annotation(annotation: Any, metadata: Any = ()) -> Shape:
+def _from_annotation(annotation: Any) -> Shape:
     origin = typing.get_origin(annotation)
     arguments = typing.get_args(annotation)
     if origin is typing.Annotated:
@@ -99,10 +108,10 @@ def _from_annotation(annotation: Any, metadata: Any = ()) -> Shape:
         return Shape(items=_from_annotation(arguments[0]))
     if origin is dict:
         # A mapping of anything is carried whole; one of strings has its own entries.
-        return Shape() if arguments[1] is Any else Shape(items=_from_annotation(arguments[1]))
+        return Shape(plain=True) if arguments[1] is Any else Shape(items=_from_annotation(arguments[1]))
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return shape_of(annotation)
-    return Shape()
+    return Shape(plain=True)
 
 
 def _merged(kinds: tuple[Any, ...], shapes: list[Shape]) -> Shape:
@@ -113,4 +122,5 @@ def _merged(kinds: tuple[Any, ...], shapes: list[Shape]) -> Shape:
             if typing.get_origin(tag) is Literal:
                 variants[typing.get_args(tag)[0]] = shape
     items = next((shape.items for shape in shapes if shape.items is not None), None)
-    return Shape(items=None if variants else items, variants=variants)
+    plain = any(shape.plain for shape in shapes)
+    return Shape(items=None if variants else items, variants=variants, plain=plain)

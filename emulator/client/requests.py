@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote
 
+from emulator import scenario_source
 from emulator.client.transcript import Transcript
 from emulator.wire import control as wire
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from emulator.refusals import Refusal
 
@@ -82,43 +80,12 @@ def _given(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _json(value: Any) -> Any:
-    """`value` as JSON has it. Raises `TypeError` or `ValueError` for what JSON does not have."""
-    return json.loads(json.dumps(value, allow_nan=False))
-
-
 def load(source: str | os.PathLike[str] | Mapping[str, Any]) -> Request[dict[str, Any]]:
-    if isinstance(source, Mapping):
-        return Request("PUT", _path("scenario"), _same, _json(dict(source)))
-    path = Path(source)
-    text = path.read_text(encoding="utf-8-sig")
     try:
-        document = _json(_yaml(text) if path.suffix.lower() in (".yaml", ".yml") else json.loads(text))
-    except (TypeError, ValueError) as error:
-        raise ControlError("invalid_request", f"{path}: {error}", 400) from None
-    return Request("PUT", _path("scenario"), _same, document, subject=str(path))
-
-
-def _yaml(text: str) -> Any:
-    # Imported here: whoever loads no YAML need not wait for it.
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        """Plain values as in YAML 1.2: `yes` and a date are text."""
-
-    kept = {"null", "int", "float", "merge"}
-    Loader.yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in known if tag.rpartition(":")[2] in kept]
-        for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-    Loader.add_implicit_resolver(
-        "tag:yaml.org,2002:bool", re.compile("^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
-    )
-    try:
-        return yaml.load(text, Loader)
-    except yaml.YAMLError as error:
-        raise ValueError(f"not YAML: {error}") from None
+        name, document = scenario_source.read(source)
+    except scenario_source.ScenarioError as error:
+        raise ControlError("invalid_request", str(error), 400) from None
+    return Request("PUT", _path("scenario"), _same, document, subject=name or "")
 
 
 def server_down(server: str, reason: str | None, times: int | None) -> Request[None]:
@@ -171,7 +138,7 @@ def get_settings() -> Request[dict[str, Any]]:
 
 
 def update_settings(values: dict[str, Any]) -> Request[dict[str, Any]]:
-    return Request("PATCH", _path("settings"), _same, _json(values))
+    return Request("PATCH", _path("settings"), _same, json.loads(json.dumps(values)))
 
 
 def requests() -> Request[Requests]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import TypeAdapter
 
@@ -35,8 +35,7 @@ def document() -> dict[str, Any]:
 @cache
 def _document() -> dict[str, Any]:
     built = build(
-        # Alike in everything that is looked at.
-        cast("Any", OPERATIONS),
+        OPERATIONS,
         title="Gobare emulator control",
         version=__version__,
         description="Scripts and inspects an emulator of the Gobare Agent API. No part of that API.",

@@ -10,7 +10,7 @@ import logging
 import traceback
 from hmac import compare_digest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from emulator import render
 from emulator.api import parse
@@ -35,8 +35,7 @@ _HEADERS: Final = (
     (b"link", b'</_emulator/openapi.json>; rel="service-desc"'),
 )
 
-# The table is alike in everything that routing looks at.
-_ROUTES: Final = Routes(cast("Any", OPERATIONS))
+_ROUTES: Final = Routes(OPERATIONS)
 
 
 class Control:
@@ -96,7 +95,7 @@ def _find(verb: str, raw_path: bytes) -> tuple[Operation, dict[str, str]]:
         if refused.code == "not_found":
             raise not_found("There is no such control route. GET /_emulator/openapi.json lists them.") from None
         raise
-    return cast("Operation", operation), values
+    return operation, values
 
 
 def _check_token(host: Host, headers: Mapping[bytes, bytes]) -> None:

@@ -18,7 +18,7 @@ from emulator.redaction import scrub
 from emulator.refusals import Refusal, invalid, not_found
 from emulator.runtime.rest import until_rest
 from emulator.runtime.run import CallResult, Failed, Fault, Run, ScriptError, TurnOver
-from emulator.runtime.stepping import Holder, Steps
+from emulator.runtime.stepping import Holder, Steps, current_steps
 from emulator.runtime.turn import Turn as TurnVerbs
 from emulator.runtime.workspaces import RequiredServersDown, Start, Workspaces
 
@@ -197,7 +197,8 @@ class Engine:
         if session.id in self._between:
             return session.deleted
         run = self._runs.get(session.id)
-        return run is None or run.at_rest
+        # An agent that waits for rest does not wait for itself.
+        return run is None or run.at_rest or run.steps is current_steps()
 
     async def rest(self, session: Session, request_id: str | None = None) -> bool:
         """Wait until a session is at rest, at most `rest_seconds` of real time; then report it.
@@ -464,7 +465,7 @@ class Engine:
         return self.world.settings.rest_seconds
 
     def _restless(self) -> list[str]:
-        return [*self._between, *(session_id for session_id, run in self._runs.items() if not run.at_rest)]
+        return [*self._between, *(run.session.id for run in self._runs.values() if not self.at_rest(run.session))]
 
     def _report_unrest(self, restless: Sequence[str], request_id: str | None) -> None:
         for session_id in restless:

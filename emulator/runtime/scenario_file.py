@@ -19,7 +19,7 @@ from emulator.domain.scenario import Condition, Rule, SimulatedConnect, Simulate
 from emulator.refusals import CATALOGUE, did_you_mean
 from emulator.runtime.player import GIVEN, Player, Step
 from emulator.runtime.scenario_problems import problems_of
-from emulator.runtime.scenario_source import Problem, ScenarioError, Where, path_of, read
+from emulator.scenario_source import Problem, ScenarioError, Where, path_of, read
 from emulator.wire import scenario as wire
 
 if TYPE_CHECKING:

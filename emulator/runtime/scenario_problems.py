@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.refusals import did_you_mean, suggest
-from emulator.runtime.scenario_source import Problem, Where, kind_of
+from emulator.scenario_source import Problem, Where, kind_of
 from emulator.wire import scenario as wire
 
 if TYPE_CHECKING:

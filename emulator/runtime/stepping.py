@@ -101,6 +101,11 @@ class Steps:
             self._watcher.set_result(None)
 
 
+def current_steps() -> Steps | None:
+    """The tasks of the turn the caller runs in, if it runs in one."""
+    return _CURRENT.get()
+
+
 class Step(Coroutine[Any, Any, Any]):
     """A coroutine of a turn, watched each time it runs."""
 

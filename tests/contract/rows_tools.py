@@ -93,7 +93,7 @@ ROWS: Final = (
         "`redacted` is absent when nothing was withheld.",
         "The page shows it only on a server with credentials.",
     ),
-    Row("tools.redacted.kept-for-the-connection", _S, "What is withheld is not lost: a set without it reads otherwise."),
+    Row("tools.redacted.tells-apart", _S, "`redacted` tells a server with credentials from one without."),
     # Built-ins
     Row("tools.built-ins.named-narrow", _S, "Naming built-ins narrows the session to exactly those."),
     Row("tools.built-ins.none-named", _S, "Naming none leaves what the deployment allows."),
@@ -123,5 +123,5 @@ ROWS: Final = (
     Row("tools.text.asked-not-enforced", _S, "The agent is told of `text`, and what it answers is not held to it."),
     # Everything at once
     Row("tools.any-valid-set", _S, "Any valid set comes back equal less its secrets, each of which is named."),
-    Row("tools.any-malformed-body", _S, "Whatever is wrong with a body, it is a 400 of the contract and changes nothing."),
+    Row("tools.any-malformed-body", _S, "Whatever is wrong with a body, it is refused with a 400 and changes nothing."),
 )

@@ -96,14 +96,14 @@ def test_a_401_carries_a_challenge(api: Api, token: str | None) -> None:
 
 
 @pytest.mark.behaviour("refusals.allow")
-@pytest.mark.parametrize("verb", ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"])
 @pytest.mark.parametrize("path", ALLOW)
-def test_a_verb_that_is_not_there_is_told_those_that_are(api: Api, path: str, verb: str) -> None:
-    if verb in ALLOW[path].split(", ") or (verb, path.rpartition("/")[2]) == ("POST", "tools"):
-        return
-    answer = api.request(verb, NOWHERE.fill(path))
-    assert (answer.status, answer.code) == (405, "method_not_allowed")
-    assert sorted(answer.headers["allow"].split(", ")) == sorted(ALLOW[path].split(", "))
+def test_a_verb_that_is_not_there_is_told_those_that_are(api: Api, path: str) -> None:
+    taken = ALLOW[path].split(", ")
+    others = {"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"}.difference(taken)
+    for verb in sorted(others - {"POST"} if path.endswith("/tools") else others):
+        answer = api.request(verb, NOWHERE.fill(path))
+        assert (answer.status, answer.code) == (405, "method_not_allowed")
+        assert sorted(answer.headers["allow"].split(", ")) == sorted(taken)
 
 
 @pytest.mark.behaviour("refusals.allow")
@@ -228,8 +228,8 @@ def test_the_exact_scope_is_asked_for_once_the_type_is_known(
 
 @pytest.mark.behaviour("refusals.unknown-parameter")
 @pytest.mark.parametrize("known", CALLS, ids=str)
-@pytest.mark.parametrize("query", ["?nothing=1", "?nothing", "?nothing="])
-def test_an_unknown_parameter_is_refused_by_name(api: Api, known: Known, query: str) -> None:
-    answer = call(api, known, query=query)
-    assert (answer.status, answer.code) == (400, "invalid_request")
-    assert "`nothing`" in answer.message
+def test_an_unknown_parameter_is_refused_by_name(api: Api, known: Known) -> None:
+    for query in ("?nothing=1", "?nothing", "?nothing=", "?%6eothing=1"):
+        answer = call(api, known, query=query)
+        assert (answer.status, answer.code) == (400, "invalid_request")
+        assert "`nothing`" in answer.message

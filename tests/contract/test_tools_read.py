@@ -303,7 +303,7 @@ def test_redacted_is_absent_when_nothing_was_withheld(api: Api, door: Door, entr
     assert "headers" not in shown
 
 
-@pytest.mark.behaviour("tools.redacted.kept-for-the-connection")
+@pytest.mark.behaviour("tools.redacted.tells-apart")
 def test_a_server_with_credentials_is_told_from_one_without(api: Api) -> None:
     session_id = api.session()
     put(api, session_id, SERVER | {"authorization": "Bearer s"})

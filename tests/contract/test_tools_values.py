@@ -217,6 +217,7 @@ def test_an_address_that_parses_is_taken_and_returned_as_sent(api: Api, door: Do
 
 
 @pytest.mark.behaviour("tools.mcp.url-parses")
+@pytest.mark.gobare(session_limit=100)
 @at_both_doors
 def test_an_address_that_does_not_parse_is_refused(api: Api, door: Door) -> None:
     for url in NOT_URLS:

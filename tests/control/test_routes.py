@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from emulator import Emulator, settings
 from emulator.control.operations import OPERATIONS
-from emulator.control.routes import dispatch
+from emulator.control.routes import Control, dispatch
 from emulator.refusals import Refusal
 from tests.support import Api
 
@@ -190,6 +190,21 @@ def test_a_body_past_the_ceiling_is_refused(api: Api) -> None:
 def test_a_body_that_json_does_not_have_is_refused_without_http_too(gobare: Emulator) -> None:
     assert refused(gobare, "PUT", "/_emulator/scenario", {"agent": object()}).code == "invalid_request"
     assert refused(gobare, "POST", "/_emulator/clock/advance", {"seconds": float("nan")}).code == "invalid_request"
+
+
+def test_a_client_that_leaves_before_its_body_is_sent_gets_nothing(gobare: Emulator) -> None:
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    path = "/_emulator/reset"
+    scope = {"method": "POST", "raw_path": path.encode(), "query_string": b"", "headers": []}
+    gobare.run(Control()({**scope, "type": "http", "path": path, "state": {"emulator": gobare.socket}}, receive, send))
+    assert sent == []
 
 
 def test_an_error_of_ours_tells_nothing_of_itself(
