@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import importlib.util
 import inspect
 import logging
@@ -301,6 +300,8 @@ class Watchdog:
                 named = (steps, since)
                 steps.blocked(self._stack())
                 if self._holder.steps is steps and self._holder.since == since:
+                    import ctypes
+
                     ctypes.pythonapi.PyThreadState_SetAsyncExc(
                         ctypes.c_ulong(self._thread_id), ctypes.py_object(AgentBlocked)
                     )

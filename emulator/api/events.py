@@ -40,7 +40,7 @@ async def post_events(call: Call) -> Reply:
         case "input.message":
             text = content_text(event.content, "events[0].content")
             session = call.session
-            position = await engine.message(organization, session, text)
+            position = await engine.message(organization, session, text, call.request_id)
             accepted = {"queued": position is not None, "queue_position": position}
         case "input.context":
             text = content_text(event.content, "events[0].content")
@@ -108,7 +108,11 @@ def _open(call: Call, session_id: str | None, member: Callable[[str], bool] | No
                 f"{ceiling} event streams of {whose} are open, and that is the most. Close one first.",
                 retry_after=5,
             )
-    return Stream(feed.open(organization, session_id, token_id=call.token.id, cursor=at, member=member))
+    return Stream(
+        feed.open(
+            organization, session_id, token_id=call.token.id, request_id=call.request_id, cursor=at, member=member
+        )
+    )
 
 
 def _result(event: wire.InputToolResult) -> CallResult:

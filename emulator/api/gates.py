@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from emulator.api import parse
-from emulator.api.shapes import kept, shape_of
 from emulator.refusals import Refusal
 
 if TYPE_CHECKING:
@@ -77,7 +76,8 @@ async def read_body(operation: Operation, call: Call, receive: Receive, entry: E
     except Refusal:
         entry.body = f"[{len(body)} bytes that are not a JSON object]"
         raise
-    entry.body = kept(shape_of(operation.request), value)
+    model = operation.request.model
+    entry.body = parse.kept(model, value)
     if operation.narrow is not None and (scope := operation.narrow(value)) is not None:
         call.token.require(scope)
-    call.body = parse.shaped(operation.request, value)
+    call.body = parse.shaped(model, value)

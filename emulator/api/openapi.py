@@ -16,9 +16,8 @@ from emulator.wire import common
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from pydantic import BaseModel
-
     from emulator.api.parse import Parameter
+    from emulator.wire import Named
 
 
 class Described(Protocol):
@@ -33,9 +32,9 @@ class Described(Protocol):
     @property
     def handler(self) -> Callable[..., object]: ...
     @property
-    def request(self) -> type[BaseModel] | None: ...
+    def request(self) -> Named | None: ...
     @property
-    def response(self) -> type[BaseModel]: ...
+    def response(self) -> Named: ...
     @property
     def status(self) -> int: ...
     @property
@@ -87,8 +86,8 @@ def build(
 ) -> dict[str, Any]:
     """An OpenAPI 3.1 document of a table of operations."""
     table = list(operations)
-    requests = [operation.request for operation in table if operation.request is not None]
-    responses = [operation.response for operation in table]
+    requests = [operation.request.model for operation in table if operation.request is not None]
+    responses = [operation.response.model for operation in table]
     models = [(model, "validation") for model in dict.fromkeys([*requests, *responses, common.Error])]
     _, schemas = models_json_schema(models, ref_template="#/components/schemas/{model}")  # type: ignore[arg-type]
     paths: dict[str, dict[str, Any]] = {}
@@ -153,7 +152,7 @@ def _operation(operation: Described, prefix: str) -> dict[str, Any]:
     if operation.request is not None:
         described["requestBody"] = {
             "required": True,
-            "content": {"application/json": {"schema": _ref(operation.request.__name__)}},
+            "content": {"application/json": {"schema": _ref(operation.request.model.__name__)}},
         }
     return described
 
@@ -177,7 +176,7 @@ def _responses(operation: Described) -> dict[str, Any]:
         str(operation.status): {
             "description": operation.summary,
             "headers": common_headers | budget,
-            "content": {media: {"schema": _ref(operation.response.__name__)}},
+            "content": {media: {"schema": _ref(operation.response.model.__name__)}},
         }
     }
     refusals = _PUBLIC if operation.public else _WRITE if operation.writes else _READ

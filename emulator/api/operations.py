@@ -11,15 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from emulator.api import events, health, sessions, tools
 from emulator.api.parse import Parameter
-from emulator.wire import common
-from emulator.wire import events as event_shapes
-from emulator.wire import sessions as session_shapes
-from emulator.wire import tools as tool_shapes
+from emulator.wire import Named
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
-
-    from pydantic import BaseModel
 
     from emulator.api.call import Call, Reply, Stream
 
@@ -33,11 +28,11 @@ class Operation:
     path: str
     summary: str
     handler: Callable[[Call], Awaitable[Reply | Stream]]
-    response: type[BaseModel]
+    response: Named
     status: int = 200
     scopes: tuple[str, ...] = ()
     narrow: Callable[[dict[str, Any]], str | None] | None = None
-    request: type[BaseModel] | None = None
+    request: Named | None = None
     query: tuple[Parameter, ...] = ()
     public: bool = False
     stream: bool = False
@@ -69,14 +64,14 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path="/v1/health",
         summary="Check the access token",
         handler=health.get_health,
-        response=common.Health,
+        response=Named("common.Health"),
     ),
     Operation(
         verb="GET",
         path="/v1/openapi.json",
         summary="Retrieve this document",
         handler=health.get_openapi,
-        response=common.OpenApiDocument,
+        response=Named("common.OpenApiDocument"),
         public=True,
     ),
     Operation(
@@ -84,7 +79,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path="/v1/sessions",
         summary="List sessions",
         handler=sessions.list_sessions,
-        response=session_shapes.SessionList,
+        response=Named("sessions.SessionList"),
         scopes=_READ,
         query=(
             *PAGING,
@@ -102,8 +97,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path="/v1/sessions",
         summary="Create a session",
         handler=sessions.create_session,
-        request=session_shapes.SessionCreateRequest,
-        response=session_shapes.Session,
+        request=Named("sessions.SessionCreateRequest"),
+        response=Named("sessions.Session"),
         status=201,
         scopes=_WRITE,
         creates_session=True,
@@ -113,7 +108,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path=_SESSION,
         summary="Retrieve a session",
         handler=sessions.get_session,
-        response=session_shapes.Session,
+        response=Named("sessions.Session"),
         scopes=_READ,
     ),
     Operation(
@@ -121,8 +116,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path=_SESSION,
         summary="Update a session",
         handler=sessions.patch_session,
-        request=session_shapes.SessionPatchRequest,
-        response=session_shapes.Session,
+        request=Named("sessions.SessionPatchRequest"),
+        response=Named("sessions.Session"),
         scopes=_WRITE,
     ),
     Operation(
@@ -130,7 +125,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path=_SESSION,
         summary="Delete a session",
         handler=sessions.delete_session,
-        response=common.Deleted,
+        response=Named("common.Deleted"),
         scopes=_WRITE,
     ),
     Operation(
@@ -138,7 +133,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path=f"{_SESSION}/turns",
         summary="List turns",
         handler=sessions.list_turns,
-        response=session_shapes.TurnList,
+        response=Named("sessions.TurnList"),
         scopes=_READ,
         query=PAGING,
     ),
@@ -147,7 +142,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path=f"{_SESSION}/turns/{{turn_id}}",
         summary="Retrieve a turn",
         handler=sessions.get_turn,
-        response=session_shapes.Turn,
+        response=Named("sessions.Turn"),
         scopes=_READ,
     ),
     Operation(
@@ -155,7 +150,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path=f"{_SESSION}/items",
         summary="List items",
         handler=sessions.list_items,
-        response=session_shapes.ItemList,
+        response=Named("sessions.ItemList"),
         scopes=_READ,
         query=PAGING,
     ),
@@ -164,8 +159,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path=f"{_SESSION}/tools",
         summary="Replace a session's tools",
         handler=tools.put_tools,
-        request=tool_shapes.ToolsRequest,
-        response=tool_shapes.ToolConfig,
+        request=Named("tools.ToolsRequest"),
+        response=Named("tools.ToolConfig"),
         scopes=_WRITE,
         instead={"POST": "The tool set is replaced, not appended to: send the whole of it with PUT."},
     ),
@@ -174,7 +169,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path=f"{_SESSION}/tools",
         summary="Read a session's tools",
         handler=tools.get_tools,
-        response=tool_shapes.ToolConfig,
+        response=Named("tools.ToolConfig"),
         scopes=_READ,
     ),
     Operation(
@@ -182,7 +177,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path=f"{_SESSION}/events",
         summary="Stream a session's events",
         handler=events.stream_session,
-        response=event_shapes.EventStream,
+        response=Named("events.EventStream"),
         scopes=_READ,
         query=(CURSOR,),
         stream=True,
@@ -192,8 +187,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path=f"{_SESSION}/events",
         summary="Send input to a session",
         handler=events.post_events,
-        request=event_shapes.EventsRequest,
-        response=event_shapes.InputAccepted,
+        request=Named("events.EventsRequest"),
+        response=Named("events.InputAccepted"),
         status=202,
         scopes=("sessions:write", "tools:respond"),
         narrow=events.scope_of,
@@ -203,7 +198,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path="/v1/events",
         summary="Stream every session's events",
         handler=events.stream_organization,
-        response=event_shapes.EventStream,
+        response=Named("events.EventStream"),
         scopes=_READ,
         query=(CURSOR, ROOT),
         stream=True,

@@ -12,10 +12,7 @@ from math import isinf
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from urllib.parse import unquote_to_bytes
 
-from pydantic import BaseModel, ValidationError
-
 from emulator import render
-from emulator.api.shapes import Shape, shape_of
 from emulator.domain.limits import KEY, PAGE
 from emulator.redaction import scrub
 from emulator.refusals import did_you_mean, invalid
@@ -23,9 +20,16 @@ from emulator.refusals import did_you_mean, invalid
 if TYPE_CHECKING:
     from collections.abc import Mapping, MutableMapping, Sequence
 
+    from pydantic import BaseModel
     from starlette.types import Receive
 
-Model = TypeVar("Model", bound=BaseModel)
+    from emulator.api.shapes import Shape
+
+Model = TypeVar("Model", bound="BaseModel")
+
+
+# Digits of the longest number that is read as one.
+_LONG: Final = 18
 
 
 class Disconnected(Exception):
@@ -74,12 +78,24 @@ def read_json(body: bytes) -> dict[str, Any]:
 
 def shaped(model: type[Model], body: dict[str, Any]) -> Model:
     """`body` as `model`. Raises 400 `invalid_request` for the first thing wrong with it."""
+    # Imported here, as everything about models: a server answers its first reads without it.
+    from pydantic import ValidationError
+
+    from emulator.api.shapes import shape_of
+
     try:
         return model.model_validate(body)
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False, include_context=True)
     problems.sort(key=lambda problem: problem["type"] != "extra_forbidden")
     raise _refusal(shape_of(model), body, problems[0]) from None
+
+
+def kept(model: type[BaseModel], body: dict[str, Any]) -> Any:
+    """What the journal may keep of a body of that shape."""
+    from emulator.api import shapes
+
+    return shapes.kept(shapes.shape_of(model), body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +155,11 @@ def read_query(query: bytes, parameters: Sequence[Parameter]) -> dict[str, Any]:
 
 
 def cursor(text: str, what: str) -> int:
-    """A stream cursor: a non-negative integer. Raises 400 `invalid_request`."""
-    if not _digits(text):
+    """A stream cursor: a non-negative integer of any size. Raises 400 `invalid_request`."""
+    if not (text.isascii() and text.isdigit()):
         raise invalid(f"{what} must be a non-negative integer, the id of the last event you have.")
-    return int(text)
+    # One that no event will ever have is as far ahead as any other.
+    return int(text[-_LONG:]) if len(text.lstrip("0")) <= _LONG else 10**_LONG
 
 
 def idempotency_key(header: bytes | None) -> str | None:
@@ -263,7 +280,7 @@ def _locate(shape: Shape, body: Any, loc: Sequence[str | int]) -> tuple[str, Sha
             inner = place.within(part)
             value = value[part] if isinstance(value, list) and part < len(value) else None
             path, owner = f"{path}[{part}]", f"{path}[{part}]"
-            place = (inner or Shape()).of(value)
+            place = place if inner is None else inner.of(value)
             continue
         if part == "[key]":
             continue
@@ -305,7 +322,7 @@ def _shown(name: str) -> str:
 
 
 def _digits(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 18
+    return text.isascii() and text.isdigit() and len(text) <= _LONG
 
 
 def _form_text(raw: bytes) -> str:

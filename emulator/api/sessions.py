@@ -44,6 +44,7 @@ async def create_session(call: Call) -> Reply:
         created_by_token=call.token.id,
         parent_session_id=body.parent_session_id,
         repo=repo,
+        request_id=call.request_id,
     )
     organization.add(session)
     if text is not None:
@@ -155,7 +156,7 @@ def content_text(content: str | list[wire.InputText], path: str) -> str:
 async def _open_with(call: Call, session: Session, text: str) -> None:
     engine = call.deployment.engine
     try:
-        await engine.message(call.organization, session, text)
+        await engine.message(call.organization, session, text, call.request_id)
     except Refusal as refused:
         if not call.world.settings.orphan_sessions:
             await engine.delete(call.organization, session)

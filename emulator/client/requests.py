@@ -9,13 +9,13 @@ from urllib.parse import quote
 
 from emulator import scenario_source
 from emulator.client.transcript import Transcript
-from emulator.wire import control as wire
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Mapping
 
     from emulator.refusals import Refusal
+    from emulator.wire import control as wire
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ class ControlError(Exception):
         return f"{self.message} ({self.code})"
 
 
-class Requests(list[wire.RequestEntry]):
+class Requests(list["wire.RequestEntry"]):
     """The journal, oldest first. `dropped` counts the older requests that no longer fit."""
 
     dropped: int = 0
@@ -122,11 +122,17 @@ def advance(seconds: float) -> Request[int]:
     return Request("POST", _path("clock", "advance"), lambda answer: int(answer["now"]), {"seconds": seconds})
 
 
+def _minted(answer: Any) -> wire.MintedToken:
+    from emulator.wire import control as wire
+
+    return wire.MintedToken.model_construct(**answer)
+
+
 def mint(scopes: Iterable[str] | None, organization: str | None, expires_in: float | None) -> Request[wire.MintedToken]:
     listed = None if scopes is None else list(scopes)
     body = _given(scopes=listed, organization=organization, expires_in=expires_in)
     # Not validated: an emulator of another version may tell more.
-    return Request("POST", _path("tokens"), lambda answer: wire.MintedToken.model_construct(**answer), body)
+    return Request("POST", _path("tokens"), _minted, body)
 
 
 def revoke(token_id: str) -> Request[None]:
@@ -138,11 +144,13 @@ def get_settings() -> Request[dict[str, Any]]:
 
 
 def update_settings(values: dict[str, Any]) -> Request[dict[str, Any]]:
-    return Request("PATCH", _path("settings"), _same, json.loads(json.dumps(values)))
+    return Request("PATCH", _path("settings"), _same, json.loads(json.dumps(values, allow_nan=False)))
 
 
 def requests() -> Request[Requests]:
     def parse(answer: Any) -> Requests:
+        from emulator.wire import control as wire
+
         found = Requests(wire.RequestEntry.model_construct(**entry) for entry in answer["data"])
         found.dropped = answer["dropped"]
         return found

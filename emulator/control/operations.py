@@ -10,13 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from emulator.api.parse import Parameter
 from emulator.control import actions, records, script, world
-from emulator.wire import common
-from emulator.wire import control as wire
+from emulator.wire import Named
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
-
-    from pydantic import BaseModel
 
     from emulator.control.call import Call
 
@@ -33,9 +30,9 @@ class Operation:
     path: str
     summary: str
     handler: Callable[[Call], Awaitable[Any]]
-    response: type[BaseModel]
+    response: Named
     status: int = 200
-    request: type[BaseModel] | None = None
+    request: Named | None = None
     query: tuple[Parameter, ...] = ()
     open: bool = False
     optional: bool = False
@@ -54,7 +51,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path="/_emulator/health",
         summary="Check that the emulator serves",
         handler=world.get_health,
-        response=wire.Alive,
+        response=Named("control.Alive"),
         open=True,
     ),
     Operation(
@@ -62,74 +59,74 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path="/_emulator/reset",
         summary="Start over",
         handler=world.reset,
-        response=wire.Done,
+        response=Named("control.Done"),
     ),
     Operation(
         verb="GET",
         path="/_emulator/scenario",
         summary="Read the scenario",
         handler=script.get_scenario,
-        response=wire.ScenarioDocument,
+        response=Named("control.ScenarioDocument"),
     ),
     Operation(
         verb="PUT",
         path="/_emulator/scenario",
         summary="Load a scenario",
         handler=script.put_scenario,
-        request=wire.ScenarioDocument,
-        response=wire.ScenarioDocument,
+        request=Named("control.ScenarioDocument"),
+        response=Named("control.ScenarioDocument"),
     ),
     Operation(
         verb="DELETE",
         path="/_emulator/scenario",
         summary="Unload the scenario",
         handler=script.delete_scenario,
-        response=wire.Done,
+        response=Named("control.Done"),
     ),
     Operation(
         verb="GET",
         path="/_emulator/mcp",
         summary="Read what is scripted for MCP servers",
         handler=script.get_servers,
-        response=wire.Servers,
+        response=Named("control.Servers"),
     ),
     Operation(
         verb="PUT",
         path="/_emulator/mcp/{server}",
         summary="Script an MCP server's connects",
         handler=script.put_server,
-        request=wire.ServerRequest,
-        response=wire.Server,
+        request=Named("control.ServerRequest"),
+        response=Named("control.Server"),
     ),
     Operation(
         verb="DELETE",
         path="/_emulator/mcp/{server}",
         summary="Forget what was scripted for an MCP server",
         handler=script.delete_server,
-        response=wire.Server,
+        response=Named("control.Server"),
     ),
     Operation(
         verb="GET",
         path="/_emulator/clock",
         summary="Read the clock",
         handler=world.get_clock,
-        response=wire.Now,
+        response=Named("control.Now"),
     ),
     Operation(
         verb="POST",
         path="/_emulator/clock/advance",
         summary="Move the clock forward",
         handler=world.advance_clock,
-        request=wire.Advance,
-        response=wire.Now,
+        request=Named("control.Advance"),
+        response=Named("control.Now"),
     ),
     Operation(
         verb="POST",
         path="/_emulator/tokens",
         summary="Mint an access token",
         handler=world.mint_token,
-        request=wire.TokenRequest,
-        response=wire.MintedToken,
+        request=Named("control.TokenRequest"),
+        response=Named("control.MintedToken"),
         status=201,
         optional=True,
     ),
@@ -138,36 +135,36 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path="/_emulator/tokens/{token_id}",
         summary="Revoke an access token",
         handler=world.revoke_token,
-        response=wire.RevokedToken,
+        response=Named("control.RevokedToken"),
     ),
     Operation(
         verb="GET",
         path="/_emulator/settings",
         summary="Read the settings",
         handler=world.get_settings,
-        response=wire.SettingsDocument,
+        response=Named("control.SettingsDocument"),
     ),
     Operation(
         verb="PATCH",
         path="/_emulator/settings",
         summary="Change settings",
         handler=world.patch_settings,
-        request=wire.SettingsChange,
-        response=wire.SettingsDocument,
+        request=Named("control.SettingsChange"),
+        response=Named("control.SettingsDocument"),
     ),
     Operation(
         verb="GET",
         path="/_emulator/requests",
         summary="Read the journal of requests",
         handler=records.get_requests,
-        response=wire.Requests,
+        response=Named("control.Requests"),
     ),
     Operation(
         verb="GET",
         path="/_emulator/events",
         summary="Read the persisted events",
         handler=records.get_events,
-        response=wire.Events,
+        response=Named("control.Events"),
         query=(_SESSION,),
     ),
     Operation(
@@ -175,7 +172,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path="/_emulator/transcript",
         summary="Read a whole transcript",
         handler=records.get_transcript,
-        response=wire.TranscriptRead,
+        response=Named("control.TranscriptRead"),
         query=(Parameter("session_id", "text", "Whose; the session created last when absent."),),
     ),
     Operation(
@@ -183,8 +180,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path="/_emulator/settle",
         summary="Wait for the agent to come to rest",
         handler=world.settle,
-        request=wire.SettleRequest,
-        response=wire.AtRest,
+        request=Named("control.SettleRequest"),
+        response=Named("control.AtRest"),
         optional=True,
     ),
     Operation(
@@ -192,43 +189,43 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path="/_emulator/actions",
         summary="Answer the only open approval or question",
         handler=actions.decide,
-        request=wire.Decision,
-        response=wire.DecidedCall,
+        request=Named("control.Decision"),
+        response=Named("control.DecidedCall"),
     ),
     Operation(
         verb="POST",
         path="/_emulator/actions/{call_id}",
         summary="Answer an approval or a question, or lose a call",
         handler=actions.decide_call,
-        request=wire.CallDecision,
-        response=wire.DecidedCall,
+        request=Named("control.CallDecision"),
+        response=Named("control.DecidedCall"),
     ),
     Operation(
         verb="POST",
         path="/_emulator/sessions/{session_id}/lose",
         summary="Lose the calls a session is parked on",
         handler=actions.lose_calls,
-        response=wire.LostCalls,
+        response=Named("control.LostCalls"),
     ),
     Operation(
         verb="GET",
         path="/_emulator/sessions/{session_id}/tools",
         summary="Read what a session's agent can reach",
         handler=actions.get_effective_tools,
-        response=wire.EffectiveTools,
+        response=Named("control.EffectiveTools"),
     ),
     Operation(
         verb="GET",
         path="/_emulator/report",
         summary="Read what is left over",
         handler=records.get_report,
-        response=wire.Report,
+        response=Named("control.Report"),
     ),
     Operation(
         verb="GET",
         path="/_emulator/openapi.json",
         summary="Retrieve this document",
         handler=records.get_openapi,
-        response=common.OpenApiDocument,
+        response=Named("common.OpenApiDocument"),
     ),
 )

@@ -44,16 +44,23 @@ def _unanswered(world: World) -> list[dict[str, Any]]:
             "call_id": action.call_id,
             "type": action.type,
             "name": action.name,
+            "request_id": turn.request_id,
         }
         for session in world.sessions()
         for action in session.required_actions()
+        if (turn := session.turn(action.turn_id)) is not None
     ]
 
 
 def _undeleted(world: World) -> dict[str, list[dict[str, Any]]]:
     return {
         "sessions": [
-            {"id": session.id, "title": session.title, "organization": organization.id}
+            {
+                "id": session.id,
+                "title": session.title,
+                "organization": organization.id,
+                "request_id": session.request_id,
+            }
             for organization in world.organizations()
             for session in organization.sessions
         ],
@@ -73,16 +80,27 @@ def _undeleted(world: World) -> dict[str, list[dict[str, Any]]]:
 
 
 def _open_streams(deployment: Deployment) -> list[dict[str, Any]]:
-    streams = [(*reader.key, reader.token_id) for reader in deployment.feed.readers()]
+    readers = sorted(deployment.feed.readers(), key=lambda reader: str((reader.key, reader.request_id)))
     return [
-        {"organization": organization, "session_id": session_id, "token_id": token_id}
-        for organization, session_id, token_id in sorted(streams, key=str)
+        {
+            "organization": reader.key[0],
+            "session_id": reader.key[1],
+            "token_id": reader.token_id,
+            "request_id": reader.request_id,
+        }
+        for reader in readers
     ]
 
 
 def _running(engine: Engine) -> list[dict[str, Any]]:
     return [
-        {"session_id": session.id, "turn_id": turn.id, "number": turn.number, "state": state}
+        {
+            "session_id": session.id,
+            "turn_id": turn.id,
+            "number": turn.number,
+            "state": state,
+            "request_id": turn.request_id,
+        }
         for session in engine.world.sessions()
         for turn, state in _turns_of(engine, session)
     ]
@@ -97,6 +115,7 @@ def _turns_of(engine: Engine, session: Session) -> list[tuple[Any, str]]:
 
 def _script_errors(engine: Engine) -> list[dict[str, Any]]:
     blocked = [
-        {"session_id": None, "turn_id": None, "where": "the event loop", "message": text} for text in engine.blocked
+        {"session_id": None, "turn_id": None, "request_id": None, "where": "the event loop", "message": text}
+        for text in engine.blocked
     ]
     return [*(fault.as_json() for fault in engine.faults), *blocked]

@@ -121,7 +121,7 @@ def _take_body(operation: Operation, call: Call, sent: bytes) -> None:
             raise parse.no_body(sent)
         return
     value = {} if empty and operation.optional else parse.read_json(sent)
-    call.body = parse.shaped(operation.request, value)
+    call.body = parse.shaped(operation.request.model, value)
 
 
 def _headers_of(refused: Refusal) -> list[tuple[bytes, bytes]]:

@@ -44,7 +44,8 @@ class Action:
 class Turn:
     """One run of the agent. `artifacts` is `None` until it has settled and never after (contract §8).
 
-    `leaving` holds the files it left to be published, from settling to publication.
+    `leaving` holds the files it left to be published, from settling to publication. `request_id` is that of
+    the request its message came in.
     """
 
     id: str
@@ -59,6 +60,7 @@ class Turn:
     artifacts_skipped: list[dict[str, str]] = field(default_factory=list)
     error: dict[str, str] | None = None
     leaving: list[tuple[str, bytes]] = field(default_factory=list)
+    request_id: str | None = None
 
     @property
     def settled(self) -> bool:
@@ -117,8 +119,10 @@ class Session:
         created_by_token: str | None = None,
         parent_session_id: str | None = None,
         repo: str | None = None,
+        request_id: str | None = None,
     ) -> None:
         self.id = session_id
+        self.request_id = request_id
         self.log = log
         self.ids = ids
         self.agent = agent
@@ -205,11 +209,11 @@ class Session:
         self.status = step(transitions.SESSION, self.status, "fail")
         self.record("agent.error", {"message": message, "origin": "sandbox"})
 
-    def open_turn(self, text: str, now: int) -> Turn:
+    def open_turn(self, text: str, now: int, request_id: str | None = None) -> Turn:
         """Take a message. The turn begins later, by `start`; behind another it waits in the queue."""
         status = step(transitions.SESSION, self.status, "open")
         number = len(self.turns) + 1
-        turn = Turn(self.ids.derive("turn", self.id, number), self.id, number, text, now)
+        turn = Turn(self.ids.derive("turn", self.id, number), self.id, number, text, now, request_id=request_id)
         self.status = status
         self.turns.append(turn)
         if self.busy:

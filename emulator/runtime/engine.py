@@ -83,7 +83,9 @@ class Engine:
         finally:
             self.feed.pump(organization)
 
-    async def message(self, organization: Organization, session: Session, text: str) -> int | None:
+    async def message(
+        self, organization: Organization, session: Session, text: str, request_id: str | None = None
+    ) -> int | None:
         """Take a message. Gives its place in the queue, or `None` if its turn begins now (contract §7)."""
         async with self._locks.setdefault(session.id, asyncio.Lock()):
             self._check_exists(session)
@@ -95,12 +97,12 @@ class Engine:
                         f"{limit} messages are already waiting behind this session's turn, and that is the most. "
                         "Send this one once a turn has ended.",
                     )
-                session.open_turn(text, self.world.now())
+                session.open_turn(text, self.world.now(), request_id)
                 self.feed.pump(organization)
                 return len(session.queue)
             start = await self.wake(organization, session)
             self._check_exists(session)
-            turn = session.open_turn(text, self.world.now())
+            turn = session.open_turn(text, self.world.now(), request_id)
             self._begin(organization, session, turn, start)
             return None
 
@@ -347,7 +349,9 @@ class Engine:
             self.feed.pump(run.organization)
             part = self.script.choose(self._facts(run))
             if part is None:
-                self.unmatched.append({"session_id": session.id, "turn_id": turn.id, "message": turn.text})
+                self.unmatched.append(
+                    {"session_id": session.id, "turn_id": turn.id, "message": turn.text, "request_id": turn.request_id}
+                )
                 raise Failed("internal_error", "No rule of the script matches this message.")
             await part.play(TurnVerbs(self, run))
         except Failed as failed:
@@ -375,7 +379,7 @@ class Engine:
     def _script_failed(self, run: Run, error: BaseException) -> None:
         where = _where(error)
         message = scrub(f"{type(error).__name__}: {error}")
-        self.faults.append(Fault(run.session.id, run.turn.id, where, message, error))
+        self.faults.append(Fault(run.session.id, run.turn.id, run.turn.request_id, where, message, error))
         if not run.turn.settled:
             told = f"The script failed at {where}: {message}"
             self._settle(run, "fail", {"code": "internal_error", "message": told})

@@ -88,6 +88,7 @@ class Feed:
         session_id: str | None,
         *,
         token_id: str,
+        request_id: str | None = None,
         cursor: int | None,
         member: Callable[[str], bool] | None = None,
     ) -> Reader:
@@ -105,7 +106,7 @@ class Feed:
             backlog = log.of(session_id)[log.after(cursor, session_id) :]
             if member is not None:
                 backlog = [event for event in backlog if member(event.session_id)]
-        reader = Reader(self, key, tape, token_id, backlog, member)
+        reader = Reader(self, key, tape, token_id, request_id, backlog, member)
         tape.readers.add(reader)
         self._readers.add(reader)
         return reader
@@ -162,12 +163,14 @@ class Reader:
         key: tuple[str, str | None],
         tape: _Tape,
         token_id: str,
+        request_id: str | None,
         backlog: Sequence[Event],
         member: Callable[[str], bool] | None,
     ) -> None:
         self.key = key
         self.tape = tape
         self.token_id = token_id
+        self.request_id = request_id
         self.position = tape.start + len(tape.frames)
         self.overrun = asyncio.get_running_loop().create_future()
         self._feed = feed

@@ -60,14 +60,16 @@ class Fault:
 
     session_id: str
     turn_id: str
+    request_id: str | None
     where: str
     message: str
     error: BaseException
 
-    def as_json(self) -> dict[str, str]:
+    def as_json(self) -> dict[str, str | None]:
         return {
             "session_id": self.session_id,
             "turn_id": self.turn_id,
+            "request_id": self.request_id,
             "where": self.where,
             "message": self.message,
         }

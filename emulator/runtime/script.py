@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from emulator.domain.scenario import Condition, Facts, Rule, choose
-from emulator.runtime.default_agent import default_agent
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -49,6 +48,8 @@ class Script:
         """Who plays this turn: the first rule that holds, else the default agent if nothing is scripted."""
         rules = [*self._agents, *(self.scenario.rules if self.scenario is not None else ())]
         if not rules:
+            from emulator.runtime.default_agent import default_agent
+
             return Part("the default agent", default_agent)
         rule = choose(rules, facts)
         return None if rule is None else Part(rule.name, rule.play)

@@ -1,1 +1,27 @@
-"""The wire: shapes of requests and responses, as pydantic models without behaviour."""
+"""The wire: shapes of requests and responses, as pydantic models without behaviour.
+
+Making models takes time, so a table of operations names its shapes and they are made when first used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A shape by its module and name: `tools.ToolsRequest`."""
+
+    path: str
+
+    @property
+    def model(self) -> type[BaseModel]:
+        """The shape itself. Raises `AttributeError` for a name that is not there."""
+        module, _, name = self.path.partition(".")
+        model: type[BaseModel] = getattr(import_module(f"emulator.wire.{module}"), name)
+        return model

@@ -213,6 +213,9 @@ class EffectiveTools(Response):
     servers: list[str]
 
 
+RequestId = Annotated[str | None, Field(description="The request it began with; null where none did.")]
+
+
 class OpenCall(Response):
     """A call nobody has answered."""
 
@@ -221,6 +224,7 @@ class OpenCall(Response):
     call_id: str
     type: ActionType
     name: str
+    request_id: RequestId
 
 
 class UnreachedStep(Response):
@@ -237,6 +241,7 @@ class UnmatchedMessage(Response):
     session_id: str
     turn_id: str
     message: str
+    request_id: RequestId
 
 
 class UndeletedSession(Response):
@@ -245,6 +250,7 @@ class UndeletedSession(Response):
     id: str
     title: str | None
     organization: str
+    request_id: RequestId
 
 
 class UndeletedPreview(Response):
@@ -278,6 +284,7 @@ class OpenStream(Response):
     organization: str
     session_id: str | None = Field(description="null for one of the whole organization.")
     token_id: str
+    request_id: RequestId
 
 
 class RunningTurn(Response):
@@ -287,6 +294,7 @@ class RunningTurn(Response):
     turn_id: str
     number: int
     state: Literal["queued", "running", "waiting"] = Field(description="`waiting` is for somebody outside.")
+    request_id: RequestId
 
 
 class NotAtRest(Response):
@@ -294,7 +302,7 @@ class NotAtRest(Response):
 
     session_id: str
     turn_id: str | None
-    request_id: str | None
+    request_id: RequestId
 
 
 class ScriptFailure(Response):
@@ -304,6 +312,7 @@ class ScriptFailure(Response):
     turn_id: str | None
     where: str
     message: str
+    request_id: RequestId
 
 
 class Report(Response):

@@ -82,7 +82,8 @@ def test_whatever_a_text_holds_its_frame_is_three_lines(api: Api) -> None:
     session = api.session()
     with api.stream(f"/v1/sessions/{session}/events") as frames:
         api.say(session, text)
-        frame = frames.event()
+        frames.next()
+        frame = frames.next()
     assert frame is not None
     lines = frame.text.split("\n")
     assert [line.partition(": ")[0] for line in lines] == ["id", "event", "data"]

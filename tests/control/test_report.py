@@ -53,6 +53,7 @@ def test_calls_nobody_answered_and_the_turns_behind_them(gobare: Emulator, api: 
 
     session_id = api.session({"input": "go", "agent": {"tools": [LOOKUP]}})
     api.say(session_id, "and then")
+    created, said = (entry.request_id for entry in gobare.requests)
     report = gobare.report()
     first, second = api.turns(session_id)
     call, question = api.actions(session_id)
@@ -63,12 +64,13 @@ def test_calls_nobody_answered_and_the_turns_behind_them(gobare: Emulator, api: 
             "call_id": action["call_id"],
             "type": action["type"],
             "name": action["name"],
+            "request_id": created,
         }
         for action in (call, question)
     ]
     assert report["running_turns"] == [
-        {"session_id": session_id, "turn_id": first["id"], "number": 1, "state": "waiting"},
-        {"session_id": session_id, "turn_id": second["id"], "number": 2, "state": "queued"},
+        {"session_id": session_id, "turn_id": first["id"], "number": 1, "state": "waiting", "request_id": created},
+        {"session_id": session_id, "turn_id": second["id"], "number": 2, "state": "queued", "request_id": said},
     ]
     assert gobare.report() == report
 
@@ -104,6 +106,7 @@ def test_messages_no_rule_was_meant_for(gobare: Emulator, api: Api) -> None:
             "session_id": session_id,
             "turn_id": api.turns(session_id)[0]["id"],
             "message": "weather, with [withheld]",
+            "request_id": gobare.requests[0].request_id,
         }
     ]
 
@@ -118,9 +121,10 @@ def test_what_was_made_and_not_deleted(gobare: Emulator, api: Api) -> None:
     second = api.session(token=other.token)
     (artifact,) = gobare.socket.deployment.world.organization("default").session(first).artifacts
     undeleted = gobare.report()["undeleted"]
+    ids = [entry.request_id for entry in gobare.requests]
     assert undeleted["sessions"] == [
-        {"id": first, "title": "one", "organization": "default"},
-        {"id": second, "title": None, "organization": "acme"},
+        {"id": first, "title": "one", "organization": "default", "request_id": ids[0]},
+        {"id": second, "title": None, "organization": "acme", "request_id": ids[1]},
     ]
     assert undeleted["artifacts"] == [{"id": artifact.id, "session_id": first, "path": "/workspace/outputs/report.md"}]
 
@@ -138,9 +142,10 @@ def test_streams_that_are_still_read(gobare: Emulator) -> None:
     session_id = api.session()
     token_id = api.get(f"/v1/sessions/{session_id}").json["created_by_token"]
     with api.stream("/v1/events"), api.stream(f"/v1/sessions/{session_id}/events"):
+        ids = [entry.request_id for entry in gobare.requests]
         assert gobare.report()["open_streams"] == [
-            {"organization": "default", "session_id": session_id, "token_id": token_id},
-            {"organization": "default", "session_id": None, "token_id": token_id},
+            {"organization": "default", "session_id": session_id, "token_id": token_id, "request_id": ids[-1]},
+            {"organization": "default", "session_id": None, "token_id": token_id, "request_id": ids[-2]},
         ]
     assert gobare.report()["open_streams"] == []
 
@@ -160,7 +165,8 @@ def test_replies_that_did_not_wait_for_the_agent(gobare: Emulator, api: Api) -> 
     assert report["agent_not_at_rest"] == [
         {"session_id": session_id, "turn_id": turn_id, "request_id": answer.headers["x-request-id"]}
     ]
-    assert report["running_turns"] == [{"session_id": session_id, "turn_id": turn_id, "number": 1, "state": "running"}]
+    running = {"session_id": session_id, "turn_id": turn_id, "number": 1, "state": "running"}
+    assert report["running_turns"] == [running | {"request_id": answer.headers["x-request-id"]}]
     gobare.loop.loop.call_soon_threadsafe(go.set)
     assert gobare.settle()
 
@@ -187,6 +193,7 @@ def test_an_agent_that_held_the_loop_is_a_script_error() -> None:
     assert error == {
         "session_id": None,
         "turn_id": None,
+        "request_id": None,
         "where": "the event loop",
         "message": "The agent blocks the event loop: sleep('[withheld]')",
     }
