@@ -225,7 +225,7 @@ def test_a_loop_that_is_held_for_good_ends_the_process_and_names_who_holds_it() 
     # A scenario cannot do this; a default agent that sleeps stands in for what nobody has thought of.
     code = (
         "import threading\n"
-        "import emulator.server as server, emulator.runtime.script as script\n"
+        "import emulator.server as server, emulator.runtime.default_agent as script\n"
         "from emulator import cli\n"
         "async def holds_the_loop(turn):\n    threading.Event().wait(60)\n"
         "script.default_agent = holds_the_loop\n"

@@ -96,7 +96,7 @@ def _open(call: Call, session_id: str | None, member: Callable[[str], bool] | No
     if header is not None:
         at = cursor(header.decode("latin-1"), "The header `Last-Event-ID`")
     feed, settings, organization = call.deployment.feed, call.world.settings, call.organization
-    open_streams = feed.open_streams(organization.id)
+    open_streams = feed.readers(organization.id)
     own = sum(reader.token_id == call.token.id for reader in open_streams)
     for count, ceiling, whose in (
         (own, settings.streams_per_token, "this token"),

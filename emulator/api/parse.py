@@ -201,7 +201,7 @@ def _refusal(shape: Shape, body: Any, problem: Mapping[str, Any]) -> Exception:
     if kind == "extra_forbidden":
         return _unknown_field(shape, path, name, owner, place)
     if kind == "missing":
-        return invalid(f"`{path}` is required.")
+        return invalid(f"`{path}` is required{': one of ' + ', '.join(place.choices) if place.choices else ''}.")
     if kind in _KINDS:
         return invalid(f"`{path}` must be {_KINDS[kind]}; {_a_kind(value)} was sent.")
     if kind == "literal_error":

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 class Shape:
     """A place in a body. `fields` of an object, `items` of a list or a mapping, `variants` by their `type`.
 
-    `plain`: text or a number may stand here too. `least` and `most` bound a number.
+    `plain`: text or a number may stand here too, of `choices` only if there are any. `least` and `most`
+    bound a number.
     """
 
     fields: dict[str, Shape] | None = None
@@ -32,6 +33,7 @@ class Shape:
     variants: dict[str, Shape] = field(default_factory=dict)
     secret: bool = False
     plain: bool = False
+    choices: tuple[str, ...] = ()
     least: Any = None
     most: Any = None
 
@@ -111,7 +113,7 @@ def _from_annotation(annotation: Any) -> Shape:
         return Shape(plain=True) if arguments[1] is Any else Shape(items=_from_annotation(arguments[1]))
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return shape_of(annotation)
-    return Shape(plain=True)
+    return Shape(plain=True, choices=arguments if origin is Literal else ())
 
 
 def _merged(kinds: tuple[Any, ...], shapes: list[Shape]) -> Shape:

@@ -26,16 +26,27 @@ class Verdict:
     reason: str | None = None
 
 
-def decide(mode: str, rules: Sequence[Mapping[str, Any]], tool: str, args: Mapping[str, Any]) -> Verdict:
-    """The verdict on an act the agent wants approved: `tool` with `args`."""
+def decide(
+    mode: str,
+    rules: Sequence[Mapping[str, Any]],
+    tool: str,
+    args: Mapping[str, Any],
+    *,
+    read_only: bool = False,
+    asks: bool = False,
+) -> Verdict:
+    """The verdict on what the agent wants to do: `tool` with `args`.
+
+    `read_only`: the tool is known to change nothing. `asks`: the agent asks of its own accord.
+    """
     for rule in rules:
         if _matches(rule, tool, args):
             if rule["decision"] == "deny":
                 return Verdict("deny", "denied_by_rule", f"A permission rule of this session denies {tool}.")
             return Verdict(rule["decision"])
-    if mode == "read_only":
+    if mode == "read_only" and not read_only:
         return Verdict("deny", "denied_read_only", f"This session is read-only, and {tool} could change something.")
-    return Verdict("ask")
+    return Verdict("ask" if asks or mode == "per_step" else "allow")
 
 
 def _matches(rule: Mapping[str, Any], tool: str, args: Mapping[str, Any]) -> bool:

@@ -8,8 +8,10 @@ the domain.
 from __future__ import annotations
 
 import asyncio
+import sysconfig
 import traceback
 from contextvars import Context
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -496,13 +498,20 @@ def _stopping() -> bool:
     return task is not None and task.cancelling() > 0
 
 
+@cache
+def _library_folders() -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    return (*{paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}, "<frozen ")
+
+
 def _where(error: BaseException) -> str:
-    """The place in the script an error came from: the innermost frame that is not ours."""
+    """The place in the script an error came from: the innermost frame that is neither ours nor a library's."""
     step = getattr(error, "step", None)
     if isinstance(step, str):
         return step
-    frames = traceback.extract_tb(error.__traceback__)
-    for frame in reversed(frames):
-        if not frame.filename.startswith(_HERE):
-            return f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}"
-    return "the agent"
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_HERE)]
+    own = [frame for frame in frames if not frame.filename.startswith(_library_folders())]
+    if not (own or frames):
+        return "the agent"
+    frame = (own or frames)[-1]
+    return f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}"

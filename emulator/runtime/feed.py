@@ -26,39 +26,14 @@ BATCH: Final = 256
 _PING: Final = b": ping\n\n"
 
 
-class _Tape:
-    """Live frames of one session, or of one organization, kept while somebody has yet to read them."""
-
-    def __init__(self) -> None:
-        self.frames: list[tuple[bytes, bool, str]] = []
-        self.start = 0
-        self.readers: set[Reader] = set()
-
-    def add(self, frame: bytes, transient: bool, session_id: str) -> None:
-        self.frames.append((frame, transient, session_id))
-        for reader in self.readers:
-            reader.offer(len(frame))
-
-    def after(self, position: int) -> list[tuple[bytes, bool, str]]:
-        """The next frames from a position on, at most a batch."""
-        start = position - self.start
-        return self.frames[start : start + BATCH]
-
-    def trim(self) -> None:
-        read = min((reader.position for reader in self.readers), default=self.start + len(self.frames))
-        if read - self.start >= BATCH or not self.readers:
-            del self.frames[: read - self.start]
-            self.start = read
-
-
 class Feed:
     """The live side of every organization's event log."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._tapes: dict[tuple[str, str | None], _Tape] = {}
+        # Open readers by what they read: one session, or (`None`) the organization.
+        self._readers: dict[tuple[str, str | None], set[Reader]] = {}
         self._cursors: dict[str, int] = {}
-        self._readers: set[Reader] = set()
 
     def pump(self, organization: Organization) -> None:
         """Pass on what has been recorded since the last call."""
@@ -67,7 +42,7 @@ class Feed:
         if cursor == log.last_seq:
             return
         self._cursors[organization.id] = log.last_seq
-        if self._tapes:
+        if self._readers:
             for event in log.of(None)[log.after(cursor, None) :]:
                 self._put(organization.id, event.session_id, event.frame, transient=False)
 
@@ -80,7 +55,7 @@ class Feed:
 
     def watched(self, organization: Organization, session_id: str) -> bool:
         """Whether anybody reads this session's frames now."""
-        return (organization.id, session_id) in self._tapes or (organization.id, None) in self._tapes
+        return (organization.id, session_id) in self._readers or (organization.id, None) in self._readers
 
     def open(
         self,
@@ -99,46 +74,42 @@ class Feed:
         """
         self.pump(organization)
         key = (organization.id, session_id)
-        tape = self._tapes.setdefault(key, _Tape())
         backlog: Sequence[Event] = ()
         if cursor is not None:
             log = organization.log
             backlog = log.of(session_id)[log.after(cursor, session_id) :]
             if member is not None:
                 backlog = [event for event in backlog if member(event.session_id)]
-        reader = Reader(self, key, tape, token_id, request_id, backlog, member)
-        tape.readers.add(reader)
-        self._readers.add(reader)
+        reader = Reader(self, key, token_id, request_id, backlog, member)
+        self._readers.setdefault(key, set()).add(reader)
         return reader
 
     def close(self, reader: Reader) -> None:
         """Forget a reader; its slot is free."""
-        self._readers.discard(reader)
-        tape = reader.tape
-        tape.readers.discard(reader)
-        if tape.readers:
-            tape.trim()
-        else:
-            self._tapes.pop(reader.key, None)
+        readers = self._readers.get(reader.key)
+        if readers is not None:
+            readers.discard(reader)
+            if not readers:
+                del self._readers[reader.key]
 
-    def readers(self) -> list[Reader]:
-        """Every open reader."""
-        return list(self._readers)
-
-    def open_streams(self, organization_id: str) -> list[Reader]:
-        """The readers of one organization."""
-        return [reader for reader in self._readers if reader.key[0] == organization_id]
+    def readers(self, organization_id: str | None = None) -> list[Reader]:
+        """Every open reader, or those of one organization."""
+        return [
+            reader
+            for (owner, _), readers in self._readers.items()
+            if organization_id in (None, owner)
+            for reader in readers
+        ]
 
     def end_session(self, organization: Organization, session_id: str) -> None:
         """End the streams of a deleted session, after what they have not read yet."""
         self.pump(organization)
-        tape = self._tapes.get((organization.id, session_id))
-        for reader in list(tape.readers) if tape is not None else ():
+        for reader in self._readers.get((organization.id, session_id), ()):
             reader.end()
 
     def end(self) -> None:
         """End every stream."""
-        for reader in list(self._readers):
+        for reader in self.readers():
             reader.end()
 
     @property
@@ -149,40 +120,45 @@ class Feed:
 
     def _put(self, organization_id: str, session_id: str, frame: bytes, *, transient: bool) -> None:
         for key in ((organization_id, session_id), (organization_id, None)):
-            tape = self._tapes.get(key)
-            if tape is not None:
-                tape.add(frame, transient, session_id)
+            for reader in self._readers.get(key, ()):
+                reader.offer(frame, session_id, transient)
 
 
 class Reader:
-    """One open stream. Iterate `chunks()`; `overrun` is done when the reader was too slow."""
+    """One open stream. Iterate `chunks()`; `overrun` is done when the reader was too slow.
+
+    Frames that wait to be read are references to those of the log: a reader holds no copy.
+    """
 
     def __init__(
         self,
         feed: Feed,
         key: tuple[str, str | None],
-        tape: _Tape,
         token_id: str,
         request_id: str | None,
         backlog: Sequence[Event],
         member: Callable[[str], bool] | None,
     ) -> None:
         self.key = key
-        self.tape = tape
         self.token_id = token_id
         self.request_id = request_id
-        self.position = tape.start + len(tape.frames)
         self.overrun = asyncio.get_running_loop().create_future()
         self._feed = feed
         self._backlog = backlog
         self._member = member
+        self._waiting: list[bytes] = []
         self._unread = 0
         self._ended = False
         self._waiter: asyncio.Future[bool] | None = None
 
-    def offer(self, size: int) -> None:
-        """Note a new frame on the tape, and wake up for it."""
-        self._unread += size
+    def offer(self, frame: bytes, session_id: str, transient: bool) -> None:
+        """Hand a new frame over; wakes the reader up. A transient one is dropped when too much waits."""
+        if self._member is not None and not self._member(session_id):
+            return
+        if transient and self._unread > DROP_BYTES:
+            return
+        self._waiting.append(frame)
+        self._unread += len(frame)
         if self._unread > CLOSE_BYTES and not self.overrun.done():
             self.overrun.set_result(None)
         self._wake()
@@ -206,30 +182,15 @@ class Reader:
             yield render.replay_truncated(backlog[replay_limit - 1].seq, replay_limit)
         del backlog
         while True:
-            live = self._take()
-            if live:
+            if self._waiting:
+                frames, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
+                live = b"".join(frames)
+                self._unread -= len(live)
                 yield live
             elif self._ended:
                 return
             elif not await self._woken(ping_seconds):
                 yield _PING
-
-    def _take(self) -> bytes:
-        """The next frames this reader wants, in one piece; moves on past them."""
-        while batch := self.tape.after(self.position):
-            behind = self._unread > DROP_BYTES
-            self.position += len(batch)
-            self._unread -= sum(len(frame) for frame, _, _ in batch)
-            wanted = [
-                frame
-                for frame, transient, session_id in batch
-                if not (behind and transient) and (self._member is None or self._member(session_id))
-            ]
-            if wanted:
-                self.tape.trim()
-                return b"".join(wanted)
-        self.tape.trim()
-        return b""
 
     async def _woken(self, seconds: float) -> bool:
         """Wait for a frame. `False` when `seconds` passed without one."""

@@ -115,20 +115,8 @@ class Turn:
 
     async def approve(self, tool: str, args: dict[str, Any] | None = None, sensitive: bool = False) -> bool:
         """Ask for leave to use a tool and wait for the decision, unless the mode or a rule decides."""
-        run = self._run
-        run.check()
-        verdict = decide(run.approval_mode, run.permission_rules, tool, args or {})
-        if verdict.decision == "allow":
-            return True
-        if verdict.decision == "deny":
-            denial = {"approved": False, "name": tool, "code": verdict.code, "reason": verdict.reason}
-            self._record("approval.resolved", {"toolCallId": run.session.next_call_id(), **denial})
-            return False
-        event = {"name": tool, "args": args or {}, "sensitive": sensitive}
-        action = run.session.ask(run.turn, "approval", tool, args or {}, ("approval.requested", event))
-        approved: bool = await self._engine.park(run, action)
-        run.check()
-        return approved
+        denied = await self._denied(tool, args or {}, sensitive=sensitive, asks=True)
+        return denied is None
 
     async def use(
         self,
@@ -150,9 +138,9 @@ class Turn:
         self._tool_call(tool, args or {}, summary, is_error=is_error, exit_code=exit_code)
 
     async def mcp(self, server: str, tool: str, arguments: dict[str, Any] | None = None) -> ToolResult:
-        """Call a tool of a declared MCP server.
+        """Call a tool of a declared MCP server, if the mode and the rules let the agent.
 
-        A server that was skipped because it is down gives an error result. Raises `ScriptError` for
+        A server that was skipped because it is down gives an error result, as does a denial. Raises `ScriptError` for
         a server the session does not declare, a tool outside `allowed_tools`, and one the server
         does not have.
         """
@@ -163,19 +151,22 @@ class Turn:
             raise ScriptError(f"the agent called a tool of {server!r}, which this session does not declare")
         if not declared.allows(tool):
             raise ScriptError(f"the agent called {tool!r} of {server!r}, which `allowed_tools` leaves out")
+        name = f"mcp_{server}_{tool}"
         if (connected := run.servers.get(server)) is None:
             reason = run.unreachable.get(server, "it is not connected")
             result = ToolResult.of(f"{server} is unavailable: {reason}", is_error=True)
         else:
-            offered = [entry.name for entry in await connected.tools()]
+            offered = {entry.name: entry for entry in await connected.tools()}
             if tool not in offered:
                 raise ScriptError(
                     f"the agent called {tool!r} of {server!r}, which has no such tool "
                     f"(it has: {', '.join(offered) or 'none'})"
                 )
+            denied = await self._denied(name, arguments or {}, read_only=offered[tool].read_only)
+            if denied is not None:
+                return ToolResult.of(denied, is_error=True)
             result = await connected.call(tool, arguments or {})
-        summary = result.text[:500]
-        self._tool_call(f"mcp_{server}_{tool}", arguments or {}, summary, is_error=result.is_error)
+        self._tool_call(name, arguments or {}, result.text[:500], is_error=result.is_error)
         return result
 
     async def write(self, path: str, content: str | bytes) -> None:
@@ -238,6 +229,25 @@ class Turn:
         if code not in CATALOGUE:
             raise ScriptError(f"{code!r} is not an error code of the API ({', '.join(CATALOGUE)})")
         raise Failed(code, message)
+
+    async def _denied(
+        self, tool: str, args: dict[str, Any], *, sensitive: bool = False, read_only: bool = False, asks: bool = False
+    ) -> str | None:
+        """Why the agent may not, or `None`: decided by a rule, by the mode, or by whoever is asked."""
+        run = self._run
+        run.check()
+        verdict = decide(run.approval_mode, run.permission_rules, tool, args, read_only=read_only, asks=asks)
+        if verdict.decision == "allow":
+            return None
+        if verdict.decision == "deny":
+            denial = {"approved": False, "name": tool, "code": verdict.code, "reason": verdict.reason}
+            self._record("approval.resolved", {"toolCallId": run.session.next_call_id(), **denial})
+            return verdict.reason
+        event = {"name": tool, "args": args, "sensitive": sensitive}
+        action = run.session.ask(run.turn, "approval", tool, args, ("approval.requested", event))
+        approved: bool = await self._engine.park(run, action)
+        run.check()
+        return None if approved else f"{tool} was not approved."
 
     def _record(self, event_type: str, payload: dict[str, Any]) -> None:
         self._run.check()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -81,10 +81,9 @@ class Place:
 
     session_id: str = "00000000-0000-4000-8000-000000000000"
     turn_id: str = "turn_0000000000000000"
-    other: dict[str, str] = field(default_factory=dict)
 
     def fill(self, path: str) -> str:
-        return path.format(session_id=self.session_id, turn_id=self.turn_id, **self.other)
+        return path.format(session_id=self.session_id, turn_id=self.turn_id)
 
 
 NOWHERE: Final = Place()
@@ -97,7 +96,7 @@ def place(api: Api) -> Place:
 
 
 def call(api: Api, known: Known, where: Place = NOWHERE, query: str = "", **options: Any) -> Answer:
-    """Call an operation with a body that suits it. Not for a stream that opens: `open_stream` is."""
+    """Call an operation with a body that suits it. Not for a stream that opens."""
     body = options.pop("body", known.body)
     return api.request(known.verb, where.fill(known.path) + query, body, **options)
 

@@ -40,7 +40,11 @@ ROWS: Final = (
     Row("access.created-by", _SOURCE, "A session tells the id of the token that created it, never its text."),
     Row("access.organization-lists", _SOURCE, "Lists show the organization of the token that asks, and nothing else."),
     Row("access.organization-ids", _SOURCE, "A session of another organization cannot be named in a body or a query."),
-    Row("access.organization-streams", _SOURCE, "An organization's stream shows its own sessions, numbered by themselves."),
+    Row(
+        "access.organization-streams",
+        _SOURCE,
+        "An organization's stream shows its own sessions, numbered by themselves.",
+    ),
     Row("access.organization-shared", _SOURCE, "Two tokens of one organization see the same sessions."),
     Row("access.secret", _SOURCE, "A token's text stands in no answer, header, event or journal entry."),
 )

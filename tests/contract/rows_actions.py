@@ -34,7 +34,9 @@ ROWS: Final = (
         "Success takes `output` and no `error`; failure takes `error` and no `output`.",
         "The pages say `error` stands in place of `output`; both at once contradict `success`.",
     ),
-    Row("answers.unknown-pair", "contract §7", "An unknown pair is not_found, in words that begin `No pending action`."),
+    Row(
+        "answers.unknown-pair", "contract §7", "An unknown pair is not_found, in words that begin `No pending action`."
+    ),
     Row("answers.already-resolved", "contract §7", "A second answer is already_resolved and is discarded."),
     Row("answers.race", "contract §7", "Of many answers at the same moment exactly one is accepted."),
     Row("answers.wrong-event", "contract §7", "An answer of the wrong type is refused, and names the right event."),
@@ -67,10 +69,16 @@ ROWS: Final = (
         "A lost call's answer makes no tool.resolved event.",
         "Nothing was resolved for the agent; no source describes an event.",
     ),
-    Row("lost.ends-with-workspace", "contract §7", "A turn stuck on a lost call fails with its workspace, at two hours."),
-    Row("deadline.none", "contract §8", "Without timeout_seconds a call has no deadline; nor have approvals, questions."),
+    Row(
+        "lost.ends-with-workspace", "contract §7", "A turn stuck on a lost call fails with its workspace, at two hours."
+    ),
+    Row(
+        "deadline.none", "contract §8", "Without timeout_seconds a call has no deadline; nor have approvals, questions."
+    ),
     Row("deadline.expires-at", "contract §8", "`expires_at` is the time of asking plus timeout_seconds."),
-    Row("deadline.passes", "contract §8", "Past its deadline a call fails, the agent is told, and the turn carries on."),
+    Row(
+        "deadline.passes", "contract §8", "Past its deadline a call fails, the agent is told, and the turn carries on."
+    ),
     Row("deadline.exact", "contract §8", "A call can be answered until its deadline, and not after."),
     Row(
         "deadline.late-answer",

@@ -49,7 +49,9 @@ ROWS: Final = (
         "The header wins over the parameter.",
         "A browser that reconnects sends the header with the address it was opened with: the header is newer.",
     ),
-    Row("events.cursor-refused", "contract §9", "A negative or non-integer cursor is refused, before the stream opens."),
+    Row(
+        "events.cursor-refused", "contract §9", "A negative or non-integer cursor is refused, before the stream opens."
+    ),
     Row("events.cursor-ahead", "contract §9", "A cursor past the newest event replays nothing; live frames follow."),
     Row("events.seam", "contract §9", "Between replay and live frames nothing is missing and nothing comes twice."),
     Row("events.long-replay", "contract §9", "A replay of thousands of events is complete and in order."),

@@ -19,7 +19,11 @@ ROWS: Final = (
     Row("items.created-at", "contract §8", "An item has the time of the event it was made from."),
     Row("items.tool-call", "contract §8", "A tool call and its result are two tool_call items, told apart by event."),
     Row("items.command", "contract §8", "The result of a bash call is a command_execution with `exitCode`."),
-    Row("items.file-change", "contract §8", "A changed file is a file_change, its event file.created, modified, deleted."),
+    Row(
+        "items.file-change",
+        "contract §8",
+        "A changed file is a file_change, its event file.created, modified, deleted.",
+    ),
     Row(
         "items.host-function",
         "contract §8",

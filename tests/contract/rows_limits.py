@@ -24,7 +24,11 @@ ROWS: Final = (
         "Tests would otherwise fail for their speed; the setting rates=published turns refusing on.",
     ),
     Row("limits.sessions", "contract §6", "An organization has 25 sessions; the next is project_limit_exceeded."),
-    Row("limits.sessions-no-retry", "contract §6", "project_limit_exceeded says nothing of waiting and names the DELETE."),
+    Row(
+        "limits.sessions-no-retry",
+        "contract §6",
+        "project_limit_exceeded says nothing of waiting and names the DELETE.",
+    ),
     Row("limits.sessions-freed", "contract §6", "A delete frees the slot."),
     Row("limits.sessions-per-organization", "contract §6", "Organizations do not share their slots."),
     Row("limits.sessions-any-state", "contract §6", "A paused, reclaimed or failed session holds its slot."),

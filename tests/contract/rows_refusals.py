@@ -20,18 +20,30 @@ ROWS: Final = (
     Row("refusals.challenge", _SOURCE, "A 401 carries a Bearer challenge with the realm gobare and an error."),
     Row("refusals.allow", _SOURCE, "A verb the path does not take is a 405, and Allow lists those it takes."),
     Row("refusals.post-tools", _SOURCE, "POST on a session's tools is 400 and says that PUT replaces the set."),
-    Row("refusals.internal", _SOURCE, "A fault of the server's own is a fixed 500 that leaks nothing, also not in the log."),
-    Row("refusals.foreign-is-unknown", _SOURCE, "An id of another organization is refused in the words of an unknown one."),
+    Row(
+        "refusals.internal",
+        _SOURCE,
+        "A fault of the server's own is a fixed 500 that leaks nothing, also not in the log.",
+    ),
+    Row(
+        "refusals.foreign-is-unknown",
+        _SOURCE,
+        "An id of another organization is refused in the words of an unknown one.",
+    ),
     Row("refusals.unknown-field", _SOURCE, "An unknown body field is refused at every level, by its full path."),
     Row("refusals.accepted", _SOURCE, "The refusal of an unknown field lists what is accepted there."),
-    Row("refusals.unknown-parameter", _SOURCE, "An unknown query parameter is refused by its name, on every operation."),
+    Row(
+        "refusals.unknown-parameter", _SOURCE, "An unknown query parameter is refused by its name, on every operation."
+    ),
     Row(
         "refusals.repeated-parameter",
         _SOURCE,
         "A query parameter sent twice is refused.",
         "Taking the first or the last would ignore the other.",
     ),
-    Row("refusals.near-miss", _SOURCE, "A near miss in a field, a value or a parameter is told what was probably meant."),
+    Row(
+        "refusals.near-miss", _SOURCE, "A near miss in a field, a value or a parameter is told what was probably meant."
+    ),
     Row("refusals.misplaced-field", _SOURCE, "A field that belongs one level down is told where it belongs."),
     Row("refusals.types", _SOURCE, "Nothing is coerced: a value of another type is refused by its path and kind."),
     Row("refusals.null", _SOURCE, "null is refused where it does not mean clearing."),
@@ -65,8 +77,8 @@ ROWS: Final = (
     Row(
         "refusals.order",
         _SOURCE,
-        "Of several things wrong the first in order is refused: path, verb, token, rate, scope, idempotency key, query, "
-        "body, shape, existence, state.",
+        "Of several things wrong the first is refused, in the order path, verb, token, rate, scope, idempotency key, "
+        "query, body, shape, existence, state.",
         "The sources give no order; this one reveals nothing to who may not know.",
     ),
     Row(

@@ -17,7 +17,9 @@ ROWS: Final = (
         "Every response, stream and refusal carries x-request-id, 8 lowercase hex, equal to error.request_id.",
     ),
     Row("responses.request-id-unique", _SOURCE, "No two requests have the same id."),
-    Row("responses.link", _SOURCE, "Every response under /v1 links to the OpenAPI document as its service description."),
+    Row(
+        "responses.link", _SOURCE, "Every response under /v1 links to the OpenAPI document as its service description."
+    ),
     Row(
         "responses.foreign-host",
         _SOURCE,

@@ -18,11 +18,15 @@ ROWS: Final = (
     Row("sessions.updated-at", _SOURCE, "updated_at moves with every change, created_at never."),
     Row("sessions.source", _SOURCE, "A session made over the API has the source api."),
     Row("sessions.status", _SOURCE, "The status tells the last turn's outcome; a failed session takes input."),
-    Row("sessions.instructions", _SOURCE, "Instructions are cleared by null and by an empty text, on create and patch."),
+    Row(
+        "sessions.instructions", _SOURCE, "Instructions are cleared by null and by an empty text, on create and patch."
+    ),
     Row("sessions.approval-mode", _SOURCE, "The approval mode is auto, per_step, read_only or plan; auto by default."),
     Row("sessions.permission-rules", _SOURCE, "Every permission rule needs a decision: allow, deny or ask."),
     Row("sessions.input", _SOURCE, "An opening input, text or parts, is the first message."),
-    Row("sessions.input-refused", _SOURCE, "If the opening input is refused, no session remains and its place is free."),
+    Row(
+        "sessions.input-refused", _SOURCE, "If the opening input is refused, no session remains and its place is free."
+    ),
     Row(
         "sessions.input-orphan",
         _SOURCE,
@@ -35,8 +39,12 @@ ROWS: Final = (
         "The turn a message leads to is in the list before its reply is, working, and not started while it waits.",
         "One page says that there is no turn yet (FIDELITY); the programs read the list right after the reply.",
     ),
-    Row("sessions.visible-status", _SOURCE, "The status is at least working before the reply to create or to a message."),
-    Row("sessions.model-default", _SOURCE, "Without a model or a connection the organization's default connection runs."),
+    Row(
+        "sessions.visible-status", _SOURCE, "The status is at least working before the reply to create or to a message."
+    ),
+    Row(
+        "sessions.model-default", _SOURCE, "Without a model or a connection the organization's default connection runs."
+    ),
     Row("sessions.model-wrong", _SOURCE, "A model the chosen connection does not run is refused in the known words."),
     Row("sessions.model-unknown", _SOURCE, "An unknown connection id is refused in the known words."),
     Row("sessions.model-none", _SOURCE, "An organization with nothing connected is told so in the known words."),
@@ -59,9 +67,17 @@ ROWS: Final = (
     Row("sessions.patch-nothing", _SOURCE, "A patch of nothing is refused and names what can be changed."),
     Row("sessions.patch-model", _SOURCE, "Model and connection are changed together, to one that runs the model."),
     Row("sessions.patch-atomic", _SOURCE, "A refused patch changes nothing."),
-    Row("sessions.patch-mode-next-turn", _SOURCE, "A changed approval mode applies from the next turn, not in the running."),
+    Row(
+        "sessions.patch-mode-next-turn",
+        _SOURCE,
+        "A changed approval mode applies from the next turn, not in the running.",
+    ),
     Row("sessions.rule-decides", _SOURCE, "A rule lets the agent act, makes it ask, or refuses it."),
-    Row("sessions.rule-fields", _SOURCE, "A rule is about the acts that match all of its tool, path, command and domain."),
+    Row(
+        "sessions.rule-fields",
+        _SOURCE,
+        "A rule is about the acts that match all of its tool, path, command and domain.",
+    ),
     Row(
         "sessions.rule-first",
         _SOURCE,

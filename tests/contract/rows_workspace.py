@@ -9,7 +9,11 @@ from tests.contract.manifest import Row
 _SOURCE: Final = "contract §13"
 
 ROWS: Final = (
-    Row("workspace.unknown", "contract §6", "A session that was just created has no workspace yet: its state is unknown."),
+    Row(
+        "workspace.unknown",
+        "contract §6",
+        "A session that was just created has no workspace yet: its state is unknown.",
+    ),
     Row("workspace.start", _SOURCE, "The first message starts the workspace; what needs none does not."),
     Row("workspace.started-once", _SOURCE, "A running workspace is not started again."),
     Row("workspace.pause", _SOURCE, "After five idle minutes the workspace is paused, and sandbox.paused says so."),
@@ -26,7 +30,7 @@ ROWS: Final = (
     Row(
         "workspace.reclaim-turn",
         _SOURCE,
-        "A turn still open when the workspace is reclaimed fails, with the session, and nothing is waited for any more.",
+        "A turn still open when the workspace is reclaimed fails, the session with it, and nothing is waited for.",
     ),
     Row(
         "workspace.reclaim-code",
@@ -36,7 +40,9 @@ ROWS: Final = (
     ),
     Row("workspace.reclaim-queue", _SOURCE, "A message queued behind that turn runs in a workspace of its own."),
     Row("workspace.paused-time", _SOURCE, "Time paused does not count towards the two hours."),
-    Row("workspace.recover", _SOURCE, "The next message builds a reclaimed workspace again, with two hours of its own."),
+    Row(
+        "workspace.recover", _SOURCE, "The next message builds a reclaimed workspace again, with two hours of its own."
+    ),
     Row(
         "workspace.recovery-failed",
         _SOURCE,

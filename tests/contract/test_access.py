@@ -81,7 +81,9 @@ def test_a_token_expires_on_the_clock(api: Api) -> None:
 
 
 @pytest.mark.behaviour("access.malformed")
-@pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "gbr_pat_emulator", "Basic Z2JyOmdicg==", "Token gbr_pat_x"])
+@pytest.mark.parametrize(
+    "header", ["", "Bearer", "Bearer ", "gbr_pat_emulator", "Basic Z2JyOmdicg==", "Token gbr_pat_x"]
+)
 def test_a_header_of_another_form_is_refused(api: Api, header: str) -> None:
     answer = api.get("/v1/health", token=None, headers={"authorization": header})
     assert (answer.status, answer.code) == (401, "authentication_error")

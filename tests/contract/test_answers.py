@@ -60,7 +60,9 @@ def test_an_answer_is_accepted_and_the_turn_goes_on(api: Api) -> None:
 
 
 @pytest.mark.behaviour("answers.output")
-@pytest.mark.parametrize("output", ["", " ", '{"status": "shipped"}', "Grüße\n\t\u2028 – 你好 \U0001f600", "x" * 50_000])
+@pytest.mark.parametrize(
+    "output", ["", " ", '{"status": "shipped"}', "Grüße\n\t\u2028 – 你好 \U0001f600", "x" * 50_000]
+)
 def test_the_agent_gets_the_output_as_it_was_sent(api: Api, output: str) -> None:
     got: list[str | None] = []
 
@@ -361,7 +363,9 @@ def test_a_second_decision_changes_nothing(api: Api, kind: str, second: dict[str
 
 
 @pytest.mark.behaviour("answers.no-longer-pending")
-@pytest.mark.parametrize("event", [{"type": "input.approval", "approved": True}, {"type": "input.question_answer", "answer": "eu"}])
+@pytest.mark.parametrize(
+    "event", [{"type": "input.approval", "approved": True}, {"type": "input.question_answer", "answer": "eu"}]
+)
 def test_a_decision_about_a_call_that_never_was_is_no_longer_pending(api: Api, event: dict[str, Any]) -> None:
     answer = api.send(api.session(), {**event, "call_id": "call_00000000"})
     assert (answer.status, answer.json["outcome"]) == (202, "no_longer_pending")

@@ -143,9 +143,24 @@ JSON = st.recursive(
     max_leaves=6,
 )
 NAMES = st.sampled_from(
-    ["agent", "environment", "metadata", "title", "input", "tools", "text", "events", "type", "name", "model", "content"]
+    [
+        "agent",
+        "environment",
+        "metadata",
+        "title",
+        "input",
+        "tools",
+        "text",
+        "events",
+        "type",
+        "name",
+        "model",
+        "content",
+    ]
 )
-BODIES = st.dictionaries(NAMES, JSON | st.dictionaries(NAMES, JSON, max_size=3) | st.lists(JSON, max_size=2), max_size=4)
+BODIES = st.dictionaries(
+    NAMES, JSON | st.dictionaries(NAMES, JSON, max_size=3) | st.lists(JSON, max_size=2), max_size=4
+)
 
 
 @pytest.mark.behaviour("refusals.any-body")

@@ -30,7 +30,12 @@ def event(**fields: Any) -> dict[str, Any]:
 UNKNOWN: list[tuple[str, Any, str, str]] = [
     (CREATE, {"zzz": 1}, "zzz", "agent, environment, parent_session_id, metadata, title, input"),
     (CREATE, {"agent": {"zzz": 1}}, "agent.zzz", "model_credential_id"),
-    (CREATE, {"agent": {"permission_rules": [{"decision": "deny", "zzz": 1}]}}, "agent.permission_rules[0].zzz", "domain"),
+    (
+        CREATE,
+        {"agent": {"permission_rules": [{"decision": "deny", "zzz": 1}]}},
+        "agent.permission_rules[0].zzz",
+        "domain",
+    ),
     (CREATE, {"agent": {"tools": [FUNCTION, {**SERVER, "zzz": 1}]}}, "agent.tools[1].zzz", "allowed_tools"),
     (CREATE, {"agent": {"text": {"zzz": 1}}}, "agent.text.zzz", "verbosity"),
     (CREATE, {"agent": {"text": {"format": {**FORMAT, "zzz": 1}}}}, "agent.text.format.zzz", "schema"),
@@ -94,7 +99,12 @@ WRONG: list[tuple[str, Any, str, str]] = [
     (CREATE, {"input": [{"type": "input_text", "text": 1}]}, "input[0].text", "a string; an integer was sent"),
     (TOOLS, {"tools": [{**SERVER, "required": "yes"}]}, "tools[0].required", "a boolean, true or false; a string was"),
     (TOOLS, {"tools": [{**SERVER, "required": 1}]}, "tools[0].required", "a boolean, true or false; an integer was"),
-    (TOOLS, {"tools": [{**FUNCTION, "timeout_seconds": True}]}, "tools[0].timeout_seconds", "an integer; a boolean was"),
+    (
+        TOOLS,
+        {"tools": [{**FUNCTION, "timeout_seconds": True}]},
+        "tools[0].timeout_seconds",
+        "an integer; a boolean was",
+    ),
     (TOOLS, {"tools": [{**FUNCTION, "timeout_seconds": "5"}]}, "tools[0].timeout_seconds", "an integer; a string was"),
     (TOOLS, {"tools": [{**FUNCTION, "timeout_seconds": 1.5}]}, "tools[0].timeout_seconds", "an integer; a number was"),
     (TOOLS, {"tools": [{**FUNCTION, "parameters": "{}"}]}, "tools[0].parameters", "an object; a string was sent"),
@@ -102,7 +112,12 @@ WRONG: list[tuple[str, Any, str, str]] = [
     (EVENTS, {"events": {}}, "events", "a list; an object was sent"),
     (EVENTS, {"events": [1]}, "events[0]", "an object; an integer was sent"),
     (EVENTS, event(type="input.message", content=1), "events[0].content", "a string or a list of parts; an integer"),
-    (EVENTS, event(type="input.approval", call_id="c", approved="yes"), "events[0].approved", "a boolean, true or false"),
+    (
+        EVENTS,
+        event(type="input.approval", call_id="c", approved="yes"),
+        "events[0].approved",
+        "a boolean, true or false",
+    ),
     (EVENTS, event(type="input.approval", call_id="c", approved=1), "events[0].approved", "a boolean, true or false"),
     (EVENTS, event(**{**RESULT, "success": "true"}, output="a"), "events[0].success", "a boolean, true or false"),
     (EVENTS, event(**RESULT, output={"a": 1}), "events[0].output", "a string; an object was sent"),
@@ -128,9 +143,30 @@ NULL: list[tuple[str, Any, str]] = [
 ]
 
 CEILINGS: list[tuple[str, Any, Any, str, int, int]] = [
-    (CREATE, {"agent": {"instructions": "x" * 32000}}, {"agent": {"instructions": "x" * 32001}}, "agent.instructions", 32000, 32001),
-    (PATCH, {"agent": {"instructions": "x" * 32000}}, {"agent": {"instructions": "x" * 40000}}, "agent.instructions", 32000, 40000),
-    (CREATE, {"metadata": {str(n): "" for n in range(16)}}, {"metadata": {str(n): "" for n in range(17)}}, "metadata", 16, 17),
+    (
+        CREATE,
+        {"agent": {"instructions": "x" * 32000}},
+        {"agent": {"instructions": "x" * 32001}},
+        "agent.instructions",
+        32000,
+        32001,
+    ),
+    (
+        PATCH,
+        {"agent": {"instructions": "x" * 32000}},
+        {"agent": {"instructions": "x" * 40000}},
+        "agent.instructions",
+        32000,
+        40000,
+    ),
+    (
+        CREATE,
+        {"metadata": {str(n): "" for n in range(16)}},
+        {"metadata": {str(n): "" for n in range(17)}},
+        "metadata",
+        16,
+        17,
+    ),
     (CREATE, {"metadata": {"k" * 64: ""}}, {"metadata": {"k" * 65: ""}}, "metadata", 64, 65),
     (CREATE, {"metadata": {"k": "v" * 512}}, {"metadata": {"k": "v" * 513}}, "metadata.k", 512, 513),
     (PATCH, {"metadata": {"k": "v" * 512}}, {"metadata": {"k": "v" * 513}}, "metadata.k", 512, 513),
@@ -161,7 +197,14 @@ CEILINGS: list[tuple[str, Any, Any, str, int, int]] = [
         32,
         33,
     ),
-    (TOOLS, {"tools": [{**FUNCTION, "name": "n" * 64}]}, {"tools": [{**FUNCTION, "name": "n" * 65}]}, "tools[0].name", 64, 65),
+    (
+        TOOLS,
+        {"tools": [{**FUNCTION, "name": "n" * 64}]},
+        {"tools": [{**FUNCTION, "name": "n" * 65}]},
+        "tools[0].name",
+        64,
+        65,
+    ),
     (
         TOOLS,
         {"tools": [{**FUNCTION, "timeout_seconds": 7200}]},
@@ -256,7 +299,9 @@ def test_null_is_refused_where_it_clears_nothing(api: Api, where: str, body: Any
 
 
 @pytest.mark.behaviour("refusals.ceilings", "refusals.at-the-ceiling")
-@pytest.mark.parametrize(("where", "fits", "body", "path", "ceiling", "count"), CEILINGS, ids=ids([(r[0], 0, r[3]) for r in CEILINGS]))
+@pytest.mark.parametrize(
+    ("where", "fits", "body", "path", "ceiling", "count"), CEILINGS, ids=ids([(r[0], 0, r[3]) for r in CEILINGS])
+)
 def test_past_a_ceiling_both_numbers_are_told_and_at_it_none(
     api: Api, where: str, fits: Any, body: Any, path: str, ceiling: int, count: int
 ) -> None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.contract.calls import CALLS, Known, call, mint, place
+from tests.support import Api
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from tests.support import Api
 
 WRITES = [known for known in CALLS if known.writes]
 KEY = {"idempotency-key": "job-8842"}
@@ -198,11 +199,39 @@ def test_a_key_in_flight_stands_in_nobody_elses_way(api: Api, gate: Gate) -> Non
             api.patch(f"/v1/sessions/{session_id}", {"title": "a"}, headers=KEY),
             api.patch(f"/v1/sessions/{session_id}", {"title": "b"}, headers={"idempotency-key": "other"}),
             api.post("/v1/sessions", {}, headers=KEY),
-            api.send(session_id, {"type": "input.context", "content": "a"}, headers=KEY, token=mint(api)),
+            api.patch(f"/v1/sessions/{session_id}", {"title": "c"}, headers=KEY, token=mint(api)),
         ]
         gate.open()
         assert first.result(timeout=5).status == 202
-    assert [answer.status for answer in answers] == [200, 200, 201, 202]
+    assert [answer.status for answer in answers] == [200, 200, 201, 200]
+
+
+@pytest.mark.behaviour("idempotency.race")
+def test_of_calls_that_race_one_is_carried_out(api: Api) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        calls = [pool.submit(api.post, "/v1/sessions", {"title": str(n)}, headers=KEY) for n in range(16)]
+        answers = [call.result(timeout=5) for call in calls]
+    assert {answer.status for answer in answers} <= {201, 409}
+    assert len({answer.raw for answer in answers if answer.status == 201}) == 1
+    assert len(api.get("/v1/sessions").json["data"]) == 1
+
+
+@pytest.mark.behaviour("idempotency.abandoned")
+def test_a_call_that_is_abandoned_releases_its_key(api: Api) -> None:
+    over_a_socket = Api(api.emulator)
+
+    def wait_for(code: str) -> None:
+        until = time.monotonic() + 5
+        while over_a_socket.post("/v1/sessions", {"nothing": 1}, headers=KEY).code != code:
+            assert time.monotonic() < until, f"never became {code}"
+
+    host, port = api.emulator.url.removeprefix("http://").split(":")
+    head = f"POST /v1/sessions HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {api.emulator.token}\r\n"
+    with socket.create_connection((host, int(port)), timeout=5) as connection:
+        connection.sendall(f"{head}Idempotency-Key: job-8842\r\nContent-Length: 100\r\n\r\n{{".encode())
+        wait_for("conflict")
+    wait_for("invalid_request")
+    assert over_a_socket.post("/v1/sessions", {}, headers=KEY).status == 201
 
 
 @pytest.mark.behaviour("idempotency.day")

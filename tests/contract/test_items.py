@@ -97,12 +97,8 @@ def test_a_tool_call_and_its_result_are_two_items(api: Api) -> None:
 
 @pytest.mark.behaviour("items.command")
 @pytest.mark.parametrize(("is_error", "exit_code", "shown"), [(False, None, 0), (True, None, 1), (True, 127, 127)])
-def test_the_result_of_a_command_has_its_exit_code(
-    api: Api, is_error: bool, exit_code: int | None, shown: int
-) -> None:
-    items = after(
-        api, lambda turn: turn.use("bash", {"command": "ls"}, "a b", is_error=is_error, exit_code=exit_code)
-    )
+def test_the_result_of_a_command_has_its_exit_code(api: Api, is_error: bool, exit_code: int | None, shown: int) -> None:
+    items = after(api, lambda turn: turn.use("bash", {"command": "ls"}, "a b", is_error=is_error, exit_code=exit_code))
     assert told(items) == [
         (
             "tool_call",
@@ -269,9 +265,7 @@ def test_items_come_from_these_events_and_from_no_other(api: Api) -> None:
     assert no_items <= {event["type"] for event in events}
     shown = [event for event in events if event["type"] not in no_items]
     items = api.items(session)
-    names = [
-        "file.created" if event["type"] == "file.changed" else event["type"] for event in shown
-    ]
+    names = ["file.created" if event["type"] == "file.changed" else event["type"] for event in shown]
     assert [item["detail"] for item in items] == [
         {"event": name, **event["payload"]} for name, event in zip(names, shown, strict=True)
     ]

@@ -161,8 +161,15 @@ def test_a_session_full_of_everything_is_as_its_schema_says(api: Api) -> None:
     tools += [{"type": "web_search"}]
     api.emulator.mcp.down("m")
     rules = [{"decision": "ask", "tool": "x"}]
-    session_id = api.session({"agent": {"tools": tools, "permission_rules": rules}, "metadata": {"a": "b"}, "input": "go"})
-    for path, schema in (("", "Session"), ("/items?limit=100", "ItemList"), ("/turns", "TurnList"), ("/tools", "ToolConfig")):
+    session_id = api.session(
+        {"agent": {"tools": tools, "permission_rules": rules}, "metadata": {"a": "b"}, "input": "go"}
+    )
+    for path, schema in (
+        ("", "Session"),
+        ("/items?limit=100", "ItemList"),
+        ("/turns", "TurnList"),
+        ("/tools", "ToolConfig"),
+    ):
         answer = api.get(f"/v1/sessions/{session_id}{path}")
         jsonschema.validate(
             answer.json, {"$ref": f"#/components/schemas/{schema}", "components": described["components"]}

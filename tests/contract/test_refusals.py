@@ -66,9 +66,7 @@ def test_a_code_has_its_status_and_says_to_wait_where_that_helps(
     session_id = rig(api, monkeypatch, Refusal(code, "Because."))
     answer = api.send(session_id, CANCEL)
     assert answer.status == status
-    assert answer.json == {
-        "error": {"code": code, "message": "Because.", "request_id": answer.headers["x-request-id"]}
-    }
+    assert answer.json == {"error": {"code": code, "message": "Because.", "request_id": answer.headers["x-request-id"]}}
     assert ("retry-after" in answer.headers) is waits
     assert answer.headers.get("retry-after", "1").isdigit()
 

@@ -11,7 +11,6 @@ import pytest
 from tests.contract.calls import CALLS, WITH_A_TOKEN, Known, call, mint, place
 from tests.support import Api
 
-
 LINK = '</v1/openapi.json>; rel="service-desc"'
 BUDGET = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "x-ratelimit-resource")
 UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
@@ -57,7 +56,9 @@ def test_text_comes_back_in_utf_8(api: Api) -> None:
 
 
 @pytest.mark.behaviour("responses.unknown-path")
-@pytest.mark.parametrize("path", ["/v1", "/v1/", "/v1/nothing", "/v1/sessions/", "/v1/sessions/x/nothing", "/v1//health"])
+@pytest.mark.parametrize(
+    "path", ["/v1", "/v1/", "/v1/nothing", "/v1/sessions/", "/v1/sessions/x/nothing", "/v1//health"]
+)
 @pytest.mark.parametrize("verb", ["GET", "POST", "DELETE"])
 def test_an_unknown_path_answers_a_refusal_in_json(api: Api, verb: str, path: str) -> None:
     answer = api.request(verb, path)

@@ -123,9 +123,7 @@ def test_a_rule_without_a_decision_is_told_the_three(api: Api, rule: dict[str, A
 
 
 @pytest.mark.behaviour("sessions.rule-decides")
-@pytest.mark.parametrize(
-    ("decision", "becomes"), [("allow", "allowed"), ("ask", "asked"), ("deny", "denied_by_rule")]
-)
+@pytest.mark.parametrize(("decision", "becomes"), [("allow", "allowed"), ("ask", "asked"), ("deny", "denied_by_rule")])
 def test_a_rule_decides(api: Api, decision: str, becomes: str) -> None:
     assert verdict(api, {"permission_rules": [{"decision": decision}]}, "bash", {"command": "ls"}) == becomes
 
@@ -264,7 +262,9 @@ def test_an_address_is_told_as_owner_and_name(api: Api, repo: str) -> None:
 
 
 @pytest.mark.behaviour("sessions.repo-url")
-@pytest.mark.parametrize("repo", ["", "acme", "/", "acme/", "/app", "acme app/x", "https://github.com", "https://github.com/acme"])
+@pytest.mark.parametrize(
+    "repo", ["", "acme", "/", "acme/", "/app", "acme app/x", "https://github.com", "https://github.com/acme"]
+)
 def test_what_is_no_repository_is_refused(api: Api, repo: str) -> None:
     message = refused(api, {"environment": {"repo": repo}}, 400, "invalid_request")
     assert "`environment.repo`" in message

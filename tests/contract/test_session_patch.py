@@ -117,7 +117,9 @@ def test_a_patch_of_nothing_names_what_can_be_changed(api: Api, body: dict[str, 
 
 
 @pytest.mark.behaviour("sessions.patch-nothing")
-@pytest.mark.parametrize("field", ["id", "tools", "text", "status", "input", "environment", "parent_session_id", "source"])
+@pytest.mark.parametrize(
+    "field", ["id", "tools", "text", "status", "input", "environment", "parent_session_id", "source"]
+)
 def test_what_cannot_be_changed_is_refused(api: Api, field: str) -> None:
     session_id = api.session()
     before = read(api, session_id)

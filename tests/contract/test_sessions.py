@@ -55,7 +55,11 @@ def test_an_empty_body_makes_a_session_of_defaults(api: Api) -> None:
 def test_what_is_sent_is_read_back(api: Api) -> None:
     parent = api.session()
     metadata = {"job": "8842", "empty": "", "ü": "a:b", "z": "1", "a": "2"}
-    rules = [{"decision": "deny", "path": "/etc"}, {"decision": "ask"}, {"tool": "b*", "decision": "allow", "command": ""}]
+    rules = [
+        {"decision": "deny", "path": "/etc"},
+        {"decision": "ask"},
+        {"tool": "b*", "decision": "allow", "command": ""},
+    ]
     body = {
         "agent": {
             "model": "MiniMax-M3",
@@ -146,7 +150,9 @@ def test_a_failed_session_takes_input(api: Api) -> None:
 
 @pytest.mark.behaviour("sessions.input")
 @pytest.mark.parametrize(
-    "sent", ["Hello.", [{"type": "input_text", "text": "Hel"}, {"type": "input_text", "text": "lo."}]], ids=["text", "parts"]
+    "sent",
+    ["Hello.", [{"type": "input_text", "text": "Hel"}, {"type": "input_text", "text": "lo."}]],
+    ids=["text", "parts"],
 )
 def test_an_opening_input_is_the_first_message(api: Api, sent: Any) -> None:
     answer = api.post("/v1/sessions", {"input": sent})
@@ -156,7 +162,9 @@ def test_an_opening_input_is_the_first_message(api: Api, sent: Any) -> None:
 
 
 @pytest.mark.behaviour("sessions.input-refused")
-@pytest.mark.parametrize("sent", ["", " \n", [], [{"type": "input_text", "text": ""}], [{"type": "image", "text": "a"}]])
+@pytest.mark.parametrize(
+    "sent", ["", " \n", [], [{"type": "input_text", "text": ""}], [{"type": "image", "text": "a"}]]
+)
 def test_an_empty_opening_input_leaves_no_session(api: Api, sent: Any) -> None:
     answer = api.post("/v1/sessions", {"input": sent})
     assert (answer.status, answer.code) == (400, "invalid_request")

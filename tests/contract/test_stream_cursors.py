@@ -128,12 +128,9 @@ def test_nothing_is_missing_and_nothing_comes_twice_at_the_seam(api: Api, narrow
 
     writer = threading.Thread(target=write)
     writer.start()
-    opened = []
-    try:
-        for cursor in (0, 3, 7, 19, 20):
-            opened.append((cursor, api.stream(f"{path}?{query}last_event_id={cursor}")))
-    finally:
-        writer.join(WAIT)
+    opened = [(cursor, api.stream(f"{path}?{query}last_event_id={cursor}")) for cursor in (0, 3, 7, 19, 20)]
+    writer.join(WAIT)
+    assert not writer.is_alive()
     note(api, session, "the end")
     events = api.emulator.events() if narrowed == "organization" else api.events(session)
     for cursor, frames in opened:
@@ -197,7 +194,8 @@ def test_reconnecting_from_where_it_was_cut_collects_the_rest(api: Api) -> None:
     for n in range(8):
         note(api, session, f"{n}")
         note(api, other, "elsewhere")
-    cursor, collected = 0, []
+    cursor = 0
+    collected: list[str] = []
     while True:
         with api.stream(f"/v1/sessions/{session}/events?last_event_id={cursor}") as frames:
             note(api, session, "live")

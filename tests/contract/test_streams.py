@@ -303,8 +303,7 @@ def test_a_stream_nobody_reads_breaks_off_past_8_mib(gobare: Emulator) -> None:
         api.say(session, "Go.")
         until(lambda: streams_open(api) == 0, "the slot is free")
         with pytest.raises((http.client.IncompleteRead, ConnectionError)):
-            while unread.next() is not None:
-                pass
+            unread.until("turn.ended")
     seen = [frame.type for frame in unread.seen if frame.type is not None]
     assert seen[:3] == ["user.message", "sandbox.created", "turn.started"]
     assert "turn.ended" not in seen

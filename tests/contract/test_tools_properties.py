@@ -11,75 +11,94 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.contract import tool_rules
 from tests.contract.tool_strategies import CONFIGURATIONS, JSON, JUNK, NAMES, garbled, spoilt
-from tests.support import Api
+from tests.support import Api, _bridged
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from emulator.server import Emulator
     from tests.support import Answer
 
-# The same examples on every run, none of them kept on disk.
+# The same examples on every run, none of them kept on disk. Nothing is shrunk: a failure shows the body that
+# was sent, and a smaller seed would not make that smaller.
 repeatable: Final = settings(
-    derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck), print_blob=False
+    derandomize=True,
+    database=None,
+    deadline=None,
+    phases=[Phase.generate],
+    report_multiple_bugs=False,
+    suppress_health_check=list(HealthCheck),
 )
 SEEDS: Final = st.integers(0, 2**32 - 1)
 
 
 class Prober:
-    """Sends bodies to both doors and holds every answer to the rules. `refused` counts the malformed ones."""
+    """Sends bodies to both doors and holds every answer to the rules. `refused` counts the malformed ones.
+
+    What is put and created waits until `check`, which sends all of it in one visit to the emulator's loop.
+    """
 
     def __init__(self, emulator: Emulator) -> None:
+        self.emulator = emulator
         self.api = Api(emulator, "in-process")
-        self.session_id = self.api.session()
-        self.path = f"/v1/sessions/{self.session_id}/tools"
-        self.kept = self.api.get(self.path).json
+        self.path = f"/v1/sessions/{self.api.session()}/tools"
+        self.kept = sorted_names(self.api.get(self.path).json)
         self.refused = 0
+        self._waiting: list[tuple[str, bytes]] = []
 
     def put(self, raw: bytes) -> None:
-        """PUT a body: taken and read back if it is valid, else refused."""
-        answer = self.api.put(self.path, raw=raw)
-        if not self._valid(raw, tool_rules.takes_put):
-            self._check_refused(answer, raw)
-            return
-        body = json.loads(raw)
-        assert answer.status == 200, (raw, answer.raw)
-        check_shown(answer.json, body, raw)
-        self.kept = answer.json
+        """PUT a body."""
+        self._waiting.append(("PUT", raw))
 
     def create(self, raw: bytes) -> None:
-        """The same on the creation of a session, which is deleted again."""
-        answer = self.api.post("/v1/sessions", raw=raw)
-        if not self._valid(raw, tool_rules.takes_create):
-            self._check_refused(answer, raw)
-            return
-        assert answer.status == 201, (raw, answer.raw)
-        path = f"/v1/sessions/{answer.json['id']}"
-        check_shown(self.api.get(f"{path}/tools").json, json.loads(raw).get("agent", {}), raw)
-        assert self.api.delete(path).status == 200
+        """Create a session with a body; it is deleted again if there is one."""
+        self._waiting.append(("POST", raw))
 
     def both(self, configuration: Any) -> None:
         """Send a configuration through both doors."""
         self.put(encoded(configuration))
         self.create(encoded({"agent": configuration}))
 
-    def check_kept(self) -> None:
-        """What was taken last is what is read back, whatever was refused since."""
-        assert self.api.get(self.path).json == self.kept
+    def check(self) -> None:
+        """Each body is taken and read back if it is valid, else refused; what was taken last is what is kept."""
+        for (verb, raw), answer in zip(self._waiting, self.emulator.run(self._send()), strict=True):
+            if verb == "PUT" and self._taken(answer, raw, tool_rules.takes_put, 200):
+                check_shown(answer.json, json.loads(raw), raw)
+                self.kept = sorted_names(answer.json)
+            elif verb == "POST" and self._taken(answer, raw, tool_rules.takes_create, 201):
+                path = f"/v1/sessions/{answer.json['id']}"
+                check_shown(self.api.get(f"{path}/tools").json, json.loads(raw).get("agent", {}), raw)
+                assert self.api.delete(path).status == 200
+        self._waiting.clear()
+        assert sorted_names(self.api.get(self.path).json) == self.kept
         assert len(self.api.get("/v1/sessions").json["data"]) == 1
 
-    @staticmethod
-    def _valid(raw: bytes, takes: Any) -> bool:
+    async def _send(self) -> list[Answer]:
+        headers = {"authorization": f"Bearer {self.emulator.token}"}
+        paths = {"PUT": self.path, "POST": "/v1/sessions"}
+        return [await _bridged(self.emulator, verb, paths[verb], raw, dict(headers)) for verb, raw in self._waiting]
+
+    def _taken(self, answer: Answer, raw: bytes, takes: Callable[[Any], bool], status: int) -> bool:
+        """Whether a body was taken, which must be as the rules say."""
         try:
-            return bool(takes(tool_rules.parsed(raw)))
+            body = tool_rules.parsed(raw)
         except tool_rules.NotJson:
+            self._check_refused(answer, raw)
             return False
+        if answer.status != status and (not takes(body) or tool_rules.doubtful(body)):
+            self._check_refused(answer, raw)
+            return False
+        assert answer.status == status, (answer.status, raw[:2000], answer.raw[:2000])
+        assert takes(body) or tool_rules.doubtful(body), (raw[:2000], answer.raw[:2000])
+        return True
 
     def _check_refused(self, answer: Answer, raw: bytes) -> None:
-        assert answer.status == 400, (answer.status, raw[:2000], answer.raw)
+        assert answer.status == 400, (answer.status, raw[:2000], answer.raw[:2000])
         assert list(answer.json) == ["error"]
         error = answer.json["error"]
         assert sorted(error) == ["code", "message", "request_id"]
@@ -89,11 +108,17 @@ class Prober:
         self.refused += 1
 
 
-def check_shown(configuration: dict[str, Any], sent: dict[str, Any], raw: bytes) -> None:
-    """A configuration is read back as it was sent, less its secrets."""
+def sorted_names(configuration: dict[str, Any]) -> dict[str, Any]:
+    """A configuration with what it withheld in a fixed order: the contract gives none."""
     for entry in configuration["tools"]:
         if "redacted" in entry:
             entry["redacted"].sort()
+    return configuration
+
+
+def check_shown(configuration: dict[str, Any], sent: dict[str, Any], raw: bytes) -> None:
+    """A configuration is read back as it was sent, less its secrets."""
+    sorted_names(configuration)
     assert configuration["tools"] == tool_rules.shown(sent.get("tools", [])), raw
     assert configuration["text"] == sent.get("text"), raw
 
@@ -104,7 +129,8 @@ def encoded(value: Any) -> bytes:
 
 @pytest.fixture
 def prober(gobare: Emulator) -> Prober:
-    """One session to send everything to."""
+    """One session to send everything to. What is created for a moment does not count against a ceiling."""
+    gobare.settings.update(session_limit=1000)
     return Prober(gobare)
 
 
@@ -112,17 +138,18 @@ def prober(gobare: Emulator) -> Prober:
 def test_any_valid_set_comes_back_equal_less_its_secrets(prober: Prober) -> None:
     taken = 0
 
-    @settings(repeatable, max_examples=300)
-    @given(configuration=CONFIGURATIONS)
-    def check(configuration: dict[str, Any]) -> None:
+    @settings(repeatable, max_examples=100)
+    @given(configurations=st.lists(CONFIGURATIONS, min_size=3, max_size=3))
+    def check(configurations: list[dict[str, Any]]) -> None:
         nonlocal taken
-        assert tool_rules.takes_put(configuration)
-        prober.both(configuration)
-        prober.check_kept()
-        taken += 1
+        for configuration in configurations:
+            assert tool_rules.takes_put(configuration)
+            prober.both(configuration)
+            taken += 1
+        prober.check()
 
     check()
-    assert taken >= 300
+    assert taken == 300
     assert prober.refused == 0
 
 
@@ -144,58 +171,55 @@ def test_any_value_in_the_place_of_any_other_is_refused_or_taken_by_the_rules(pr
             {"text": {"format": value}},
         ):
             prober.both(configuration)
+        prober.check()
 
-    def send_fields(value: Any) -> None:
-        for entry in (function, server):
-            for field in fields:
-                prober.put(encoded({"tools": [entry | {field: value}]}))
-
-    @settings(repeatable, max_examples=100)
+    @settings(repeatable, max_examples=50)
     @given(value=JSON)
     def check(value: Any) -> None:
         send(value)
-        prober.check_kept()
 
     check()
     for value in JUNK:
         send(value)
-        send_fields(value)
-    prober.check_kept()
-    assert prober.refused >= 4000
+        for entry in (function, server):
+            for field in fields:
+                prober.put(encoded({"tools": [entry | {field: value}]}))
+        prober.check()
+    assert prober.refused >= 5000
 
 
 @pytest.mark.behaviour("tools.any-malformed-body", "tools.put.changes-nothing-when-refused")
 def test_any_spoilt_configuration_is_refused_or_taken_by_the_rules(prober: Prober) -> None:
-    @settings(repeatable, max_examples=120)
+    @settings(repeatable, max_examples=50)
     @given(configuration=CONFIGURATIONS, seed=SEEDS)
     def check(configuration: dict[str, Any], seed: int) -> None:
         random = Random(seed)
-        for _ in range(20):
+        for _ in range(50):
             prober.both(spoilt(random, configuration))
-        prober.check_kept()
+        prober.check()
 
     check()
-    assert prober.refused >= 4000
+    assert prober.refused >= 3000
 
 
 @pytest.mark.behaviour("tools.any-malformed-body", "tools.put.changes-nothing-when-refused")
 def test_any_garbled_body_is_refused_or_taken_by_the_rules(prober: Prober) -> None:
-    @settings(repeatable, max_examples=120)
+    @settings(repeatable, max_examples=50)
     @given(configuration=CONFIGURATIONS, seed=SEEDS, noise=st.binary(max_size=64))
     def check(configuration: dict[str, Any], seed: int, noise: bytes) -> None:
         random = Random(seed)
         prober.put(noise)
-        for _ in range(10):
+        for _ in range(25):
             prober.put(garbled(random, encoded(configuration)))
             prober.create(garbled(random, encoded({"agent": configuration})))
-        prober.check_kept()
+        prober.check()
 
     check()
     assert prober.refused >= 2000
 
 
 @pytest.mark.behaviour("tools.any-malformed-body")
-@pytest.mark.parametrize("size", [100_000, 1_000_000, 1_100_000])
+@pytest.mark.parametrize("size", [100_000, 1_100_000])
 def test_huge_strings_anywhere_are_refused_in_few_words(prober: Prober, size: int) -> None:
     huge = "x" * size
     server = {"type": "mcp", "name": "s", "url": "https://x.y"}
@@ -217,7 +241,7 @@ def test_huge_strings_anywhere_are_refused_in_few_words(prober: Prober, size: in
     ):
         prober.both(configuration)
 
-    prober.check_kept()
+    prober.check()
     assert prober.refused == 26
 
 
@@ -238,5 +262,5 @@ def test_absurd_nesting_is_refused(prober: Prober, depth: int, brackets: bytes) 
         prober.put(raw)
         prober.create(b'{"agent":' + raw + b"}")
 
-    prober.check_kept()
+    prober.check()
     assert prober.refused == 10

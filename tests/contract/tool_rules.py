@@ -12,8 +12,10 @@ from typing import Any, Final
 
 from tests.contract.tool_doors import BUILT_INS
 
-# The addresses the strategies make; whatever else they put in an address's place does not parse.
+# The addresses the strategies make, and what may or may not parse: these rules leave that to the table of
+# addresses in `test_tools_values`. Whatever else stands in an address's place does not parse.
 ADDRESS: Final = re.compile(r"https?://(?:[a-z0-9-]+(?:\.[a-z0-9-]+)*|\[::1\])(?::[1-9]\d{0,3})?(?:/[a-z0-9/_.-]*)?")
+_PERHAPS: Final = re.compile(r"https?:", re.IGNORECASE)
 
 # How deep is absurd. Nothing that is sent comes near it from either side.
 NESTING: Final = 200
@@ -38,6 +40,16 @@ def parsed(raw: bytes) -> Any:
     if _depth(value) > NESTING:
         raise NotJson
     return value
+
+
+def doubtful(value: Any) -> bool:
+    """Whether somewhere in a value there is an address these rules have no opinion of."""
+    if isinstance(value, dict):
+        url = value.get("url")
+        return (isinstance(url, str) and bool(_PERHAPS.match(url)) and not _is_address(url)) or any(
+            map(doubtful, value.values())
+        )
+    return isinstance(value, list) and any(map(doubtful, value))
 
 
 def _depth(value: Any) -> int:
