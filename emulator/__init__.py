@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from emulator.client import AsyncEmulatorClient, ControlError, EmulatorClient
+    from emulator.embedded import AsyncEmulator, Emulator
     from emulator.runtime.run import ScriptError, TurnOver
     from emulator.runtime.turn import Turn
-    from emulator.server import AsyncEmulator, Emulator
 
 __version__: Final = "0.1.0"
 
@@ -29,10 +29,10 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "AsyncEmulator": "emulator.server",
+    "AsyncEmulator": "emulator.embedded",
     "AsyncEmulatorClient": "emulator.client",
     "ControlError": "emulator.client",
-    "Emulator": "emulator.server",
+    "Emulator": "emulator.embedded",
     "EmulatorClient": "emulator.client",
     "ScriptError": "emulator.runtime.run",
     "Turn": "emulator.runtime.turn",

@@ -140,7 +140,7 @@ def _serve(parser: _Parser, arguments: list[str]) -> int:
 
 
 def _serve_until_stopped(wanted: _Serve) -> int:
-    from emulator import server
+    from emulator import loops, server
     from emulator.runtime.stepping import Holder
 
     try:
@@ -164,8 +164,8 @@ def _serve_until_stopped(wanted: _Serve) -> int:
         control_token=wanted.control_token,
         allow_hosts=wanted.allow_hosts,
     )
-    watchdog = server.Watchdog(holder, threading.get_ident(), _stuck)
-    loop = server.new_loop()
+    watchdog = loops.Watchdog(holder, threading.get_ident(), _stuck)
+    loop = loops.new_loop()
     handlers = [(number, signal.getsignal(number)) for number in _SIGNALS]
     try:
         stop = asyncio.Event()
@@ -173,7 +173,7 @@ def _serve_until_stopped(wanted: _Serve) -> int:
         task = loop.create_task(_attend(socket, stop, _greeting(socket.url, wanted.tokens)))
         while not task.done():
             # It may arrive just after the agent it was meant for had let go of the loop.
-            with contextlib.suppress(server.AgentBlocked):
+            with contextlib.suppress(loops.AgentBlocked):
                 loop.run_until_complete(task)
         task.result()
         loop.run_until_complete(loop.shutdown_asyncgens())

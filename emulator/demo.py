@@ -13,9 +13,8 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from emulator import __version__
+from emulator import Emulator, __version__
 from emulator.redaction import WITHHELD
-from emulator.server import Emulator
 
 if TYPE_CHECKING:
     from emulator.runtime.turn import Turn

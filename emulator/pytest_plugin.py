@@ -16,7 +16,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
 
-    from emulator.server import Emulator
+    from emulator.embedded import Emulator
     from emulator.settings import Settings
 
 _FIXTURES: Final = ("gobare", "gobare_session")
@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture
 def gobare(request: pytest.FixtureRequest) -> Iterator[Emulator]:
     """A fresh emulator on a port of its own, stopped when the test ends."""
-    from emulator.server import Emulator
+    from emulator.embedded import Emulator
 
     settings, scenario = _wanted(request.node)
     with Emulator(settings=settings, scenario=scenario) as emulator:
@@ -59,7 +59,7 @@ def gobare(request: pytest.FixtureRequest) -> Iterator[Emulator]:
 
 @pytest.fixture(scope="session")
 def _gobare_server() -> Iterator[Emulator]:
-    from emulator.server import Emulator
+    from emulator.embedded import Emulator
 
     with Emulator() as emulator:
         yield emulator
@@ -120,7 +120,7 @@ def _emulators(item: pytest.Item) -> list[Emulator]:
 def _check(emulator: Emulator) -> None:
     """Raise what a script raised, as the test's own failure."""
     __tracebackhide__ = True
-    from emulator.server import EmulatorStuck
+    from emulator.loops import EmulatorStuck
 
     try:
         emulator.rest(_LAST_SECONDS)

@@ -1,4 +1,4 @@
-"""The server: where the parts are put together, and the sockets and loops they run on.
+"""The server: where the parts are put together, and the sockets they are reached through.
 
 Law: the application is built once per process and is immutable; a deployment belongs to a socket.
 A socket is bound before anything else happens and is handed over, so an address that was told to
@@ -10,40 +10,29 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.util
-import inspect
 import logging
 import os
 import socket
-import sys
-import threading
-import traceback
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from emulator import render
 from emulator.api.app import LINK, Api
-from emulator.client import AsyncHandle, Handle
-from emulator.clock import monotonic
-from emulator.domain.access import DEFAULT_SCOPES, DEFAULT_TOKEN
-from emulator.redaction import Secret, scrub
+from emulator.redaction import Secret
 from emulator.refusals import Refusal, not_found
 from emulator.runtime.deployment import Deployment
-from emulator.runtime.stepping import Holder, task_factory
-from emulator.settings import Settings, changed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Mapping, Sequence
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from emulator.runtime.run import Fault
     from emulator.runtime.scenario_file import LoadedScenario
-
-T = TypeVar("T")
+    from emulator.runtime.stepping import Holder
+    from emulator.settings import Settings
 
 # Nothing the HTTP server has to say about a connection is news to a test.
 _QUIET: Final = logging.getLogger("emulator.http")
@@ -51,16 +40,6 @@ _QUIET.addHandler(logging.NullHandler())
 _QUIET.propagate = False
 
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
-_BLOCKED_AFTER: Final = 2.5
-_STUCK_AFTER: Final = 3.5
-
-
-class AgentBlocked(BaseException):
-    """Raised inside an agent that holds the event loop, by the watchdog."""
-
-
-class EmulatorStuck(RuntimeError):
-    """The emulator's loop is held by an agent that cannot be interrupted. The message has its stack."""
 
 
 @cache
@@ -254,312 +233,3 @@ class Socket:
     def _new(self) -> Deployment:
         scenario = None if self._scenario is None else self._scenario.fresh()
         return Deployment(self._settings, self._holder, tokens=self._tokens, scenario=scenario)
-
-
-def new_loop() -> asyncio.AbstractEventLoop:
-    """An event loop for agents, whose time nobody's test can freeze."""
-    loop: asyncio.AbstractEventLoop
-    try:
-        import uvloop
-    except ImportError:
-        loop = asyncio.new_event_loop()
-        loop.time = monotonic  # type: ignore[method-assign]
-    else:
-        loop = uvloop.new_event_loop()
-    loop.set_task_factory(task_factory)
-    return loop
-
-
-class Watchdog:
-    """Names an agent that holds the loop, and gets the loop back from it if it can.
-
-    An agent that runs Python code is interrupted with `AgentBlocked`. One inside a call that cannot
-    be interrupted leaves the loop stuck: `stuck` is called, so that nobody waits for it.
-    """
-
-    def __init__(self, holder: Holder, thread_id: int, stuck: Callable[[str], None]) -> None:
-        self._holder = holder
-        self._thread_id = thread_id
-        self._stuck = stuck
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="gobare-emulator watchdog", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stop watching."""
-        self._stop.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        named: tuple[object, float] | None = None
-        while not self._stop.wait(0.5):
-            steps, since = self._holder.steps, self._holder.since
-            if steps is None or monotonic() - since < _BLOCKED_AFTER:
-                continue
-            if named != (steps, since):
-                named = (steps, since)
-                steps.blocked(self._stack())
-                if self._holder.steps is steps and self._holder.since == since:
-                    import ctypes
-
-                    ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                        ctypes.c_ulong(self._thread_id), ctypes.py_object(AgentBlocked)
-                    )
-            elif monotonic() - since >= _STUCK_AFTER:
-                self._stuck(self._stack())
-
-    def _stack(self) -> str:
-        frame = sys._current_frames().get(self._thread_id)
-        if frame is None:
-            return "(its stack is gone)"
-        frames = traceback.extract_stack(frame)
-        inside = next((n for n, entry in enumerate(frames) if entry.filename.endswith("stepping.py")), 0)
-        return "".join(traceback.format_list(frames[inside + 1 :])) or "(no frame of its own)"
-
-
-class BackgroundLoop:
-    """An event loop on a thread of its own, for the emulators of a process that has other things to do."""
-
-    def __init__(self) -> None:
-        self.holder = Holder()
-        self.loop = new_loop()
-        self.stuck: str | None = None
-        self.sockets: set[Socket] = set()
-        self._thread = threading.Thread(target=self._run, name="gobare-emulator", daemon=True)
-        self._thread.start()
-        assert self._thread.ident is not None
-        self._watchdog = Watchdog(self.holder, self._thread.ident, self._give_up)
-
-    def inside(self) -> bool:
-        """Whether the caller is on this loop."""
-        return threading.get_ident() == self._thread.ident
-
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the loop and wait for what it gives.
-
-        Raises `RuntimeError` when called from the loop itself, where waiting would never end, and
-        `EmulatorStuck` when an agent holds the loop for good.
-        """
-        if self.inside():
-            coroutine.close()
-            raise RuntimeError(
-                "this call waits for the emulator's own loop, and was made from it: inside an agent use the "
-                "awaitable handle (`await gobare.aio…`)"
-            )
-        if self.stuck is not None:
-            coroutine.close()
-            raise EmulatorStuck(self.stuck)
-        future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
-        while True:
-            try:
-                return future.result(timeout=0.5)
-            except TimeoutError:
-                if future.done():
-                    raise
-                if self.stuck is not None:
-                    raise EmulatorStuck(self.stuck) from None
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        while True:
-            try:
-                self.loop.run_forever()
-            except AgentBlocked:
-                # It arrived just after the agent had let go.
-                continue
-            return
-
-    def _give_up(self, stack: str) -> None:
-        if self.stuck is None:
-            self.stuck = f"An agent holds the emulator's event loop and cannot be interrupted:\n{stack}"
-            for listening in list(self.sockets):
-                listening.cut()
-
-
-class _Background:
-    """The background loop of this process: made when first needed, replaced when an agent got it stuck."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._loop: BackgroundLoop | None = None
-
-    def get(self) -> BackgroundLoop:
-        with self._lock:
-            if self._loop is None or self._loop.stuck is not None:
-                self._loop = BackgroundLoop()
-            return self._loop
-
-
-_BACKGROUND: Final = _Background()
-
-
-class _Local:
-    """The handle's way to an emulator of this process: the control operations, without HTTP."""
-
-    def __init__(self, emulator: Emulator) -> None:
-        self._emulator = emulator
-
-    def send(self, verb: str, path: str, body: Any = None) -> Any:
-        from emulator.control.routes import dispatch
-
-        return self._emulator.run(dispatch(self._emulator.socket, verb, path, body))
-
-
-class _LocalAsync:
-    """The same for awaitable handles, under asyncio and trio, and from inside an agent."""
-
-    def __init__(self, emulator: Emulator) -> None:
-        self._emulator = emulator
-
-    async def send(self, verb: str, path: str, body: Any = None) -> Any:
-        from emulator.control.routes import dispatch
-
-        if self._emulator.loop.inside():
-            return await dispatch(self._emulator.socket, verb, path, body)
-        from anyio import to_thread
-
-        return await to_thread.run_sync(
-            lambda: self._emulator.run(dispatch(self._emulator.socket, verb, path, body)), abandon_on_cancel=True
-        )
-
-
-def _loaded(scenario: str | Path | Mapping[str, Any] | None) -> LoadedScenario | None:
-    if scenario is None:
-        return None
-    from emulator.runtime.scenario_file import load
-
-    return load(scenario)
-
-
-class Emulator(Handle):
-    """An emulator in this process, on a port of its own, started by `start` or as a context manager.
-
-    `settings` is a `Settings` or a mapping of values by name; further keyword arguments are settings
-    too. `scenario` is a path or a mapping. Raises `SettingError` and `ScenarioError` for wrong ones.
-    """
-
-    def __init__(
-        self,
-        *,
-        scenario: str | Path | Mapping[str, Any] | None = None,
-        settings: Settings | Mapping[str, Any] | None = None,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        token: str = DEFAULT_TOKEN,
-        control_token: str | None = None,
-        allow_hosts: Sequence[str] = (),
-        **values: Any,
-    ) -> None:
-        base = settings if isinstance(settings, Settings) else changed(Settings(), settings or {})
-        self._settings = changed(base, values) if values else base
-        self._scenario = _loaded(scenario)
-        self._address = (host, port)
-        self._options: dict[str, Any] = {
-            "tokens": [(Secret(token), DEFAULT_SCOPES)],
-            "control_token": None if control_token is None else Secret(control_token),
-            "allow_hosts": allow_hosts,
-        }
-        self._started = False
-        super().__init__(_Local(self), url="", token=token)
-        self.aio = AsyncHandle(_LocalAsync(self), url="", token=token)
-
-    def start(self) -> Emulator:
-        """Bind, then serve. Returns itself once requests are answered. Raises `OSError`."""
-        bound = bind(*self._address)
-        self.loop = _BACKGROUND.get()
-        self.socket = Socket(
-            bound, settings=self._settings, holder=self.loop.holder, scenario=self._scenario, **self._options
-        )
-        self.url = self.aio.url = self.socket.url
-        self.loop.run(self.socket.start())
-        self.loop.sockets.add(self.socket)
-        self._started = True
-        return self
-
-    def stop(self) -> None:
-        """Stop serving. Calling it again does nothing."""
-        if not self._started:
-            return
-        self._started = False
-        self.loop.sockets.discard(self.socket)
-        if self.loop.stuck is not None:
-            self.socket.bound.close()
-            return
-        self.loop.run(self.socket.stop())
-
-    def begin_again(self, settings: Settings, scenario: str | Path | Mapping[str, Any] | None) -> None:
-        """Reset to another start: other settings, another scenario. The address stays."""
-        self._settings, self._scenario = settings, _loaded(scenario)
-        self.run(self.socket.begin_again(self._settings, self._scenario))
-
-    def rest(self, seconds: float) -> bool:
-        """Wait until every agent is at rest, at most real `seconds`. Whether they are."""
-        return self.run(self.socket.deployment.engine.rest_all(seconds, report=False))
-
-    def __enter__(self) -> Emulator:
-        return self.start()
-
-    def __exit__(self, *exc: object) -> None:
-        self.stop()
-
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the emulator's loop and wait for it."""
-        return self.loop.run(coroutine)
-
-    def agent(self, play: Any = None, /, *, when: Mapping[str, Any] | None = None) -> Any:
-        """Have a coroutine function play the agent: `@gobare.agent`, or `@gobare.agent(when={…})`.
-
-        `when` is a scenario's condition. Without one the agent answers whatever nothing else does.
-        Raises `TypeError` for what is not a coroutine function, `ScenarioError` for a bad condition.
-        """
-        condition = None
-        if when is not None:
-            from emulator.runtime.scenario_file import condition as read_condition
-
-            condition = read_condition(when)
-
-        def register(function: Any) -> Any:
-            if not inspect.iscoroutinefunction(function):
-                raise TypeError(f"an agent is a coroutine function (async def), which {function!r} is not")
-            self.socket.deployment.script.add(function, condition)
-            return function
-
-        return register if play is None else register(play)
-
-    @property
-    def faults(self) -> list[Fault]:
-        """The script errors so far, with their exceptions."""
-        return self.socket.deployment.engine.faults
-
-    @property
-    def blocked(self) -> list[str]:
-        """What the watchdog said of agents that held the loop, with their stacks."""
-        return [scrub(text) for text in self.socket.deployment.engine.blocked]
-
-    def __repr__(self) -> str:
-        return f"<Emulator {self.url if self._started else 'stopped'}>"
-
-
-class AsyncEmulator(AsyncHandle):
-    """`Emulator` for async code: `async with AsyncEmulator() as gobare`. Every name is awaited."""
-
-    def __init__(self, **options: Any) -> None:
-        self._emulator = Emulator(**options)
-        super().__init__(_LocalAsync(self._emulator), url="", token=self._emulator.token)
-
-    async def __aenter__(self) -> AsyncEmulator:
-        from anyio import to_thread
-
-        await to_thread.run_sync(self._emulator.start)
-        self.url = self._emulator.url
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        from anyio import CancelScope, to_thread
-
-        with CancelScope(shield=True):
-            await to_thread.run_sync(self._emulator.stop)
-
-    def agent(self, play: Any = None, /, *, when: Mapping[str, Any] | None = None) -> Any:
-        """As `Emulator.agent`."""
-        return self._emulator.agent(play, when=when)

@@ -20,7 +20,7 @@ from emulator.server import application
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from emulator.server import Emulator
+    from emulator import Emulator
 
 WAIT: Final = 10.0
 Kind = Literal["in-process", "socket"]

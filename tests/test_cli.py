@@ -225,11 +225,11 @@ def test_a_loop_that_is_held_for_good_ends_the_process_and_names_who_holds_it() 
     # A scenario cannot do this; a default agent that sleeps stands in for what nobody has thought of.
     code = (
         "import threading\n"
-        "import emulator.server as server, emulator.runtime.default_agent as script\n"
+        "import emulator.loops as loops, emulator.runtime.default_agent as script\n"
         "from emulator import cli\n"
         "async def holds_the_loop(turn):\n    threading.Event().wait(60)\n"
         "script.default_agent = holds_the_loop\n"
-        "server._BLOCKED_AFTER, server._STUCK_AFTER = 0.2, 0.4\n"
+        "loops._BLOCKED_AFTER, loops._STUCK_AFTER = 0.2, 0.4\n"
         "raise SystemExit(cli.main(['serve', '--port', '0', '--pace', 'instant']))\n"
     )
     with Served(command=(sys.executable, "-c", code)) as served:

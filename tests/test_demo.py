@@ -12,7 +12,7 @@ from emulator import cli, demo
 from tests.served import run
 
 if TYPE_CHECKING:
-    from emulator.server import Emulator
+    from emulator import Emulator
 
 
 def printed_by(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

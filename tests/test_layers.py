@@ -135,7 +135,18 @@ def _run(code: str) -> str:
 
 
 def test_importing_the_plugin_imports_nothing_heavy() -> None:
-    heavy = ("starlette", "uvicorn", "pydantic", "mcp", "yaml", "jinja2", "asyncio", "emulator.server", "anyio")
+    heavy = (
+        "starlette",
+        "uvicorn",
+        "pydantic",
+        "mcp",
+        "yaml",
+        "jinja2",
+        "asyncio",
+        "emulator.server",
+        "emulator.embedded",
+        "anyio",
+    )
     loaded = _run(
         "import sys, pytest; before = set(sys.modules); import emulator.pytest_plugin; "
         "print(' '.join(sorted(set(sys.modules) - before)))"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import emulator.server  # noqa: F401 - loaded once here, not by each of the runs below
+import emulator.embedded  # noqa: F401 - loaded once here, not by each of the runs below
 
 if TYPE_CHECKING:
     from collections.abc import Callable

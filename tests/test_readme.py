@@ -17,12 +17,12 @@ import pytest
 
 from emulator.runtime.scenario_file import load
 from emulator.runtime.turn import Turn
-from emulator.server import Emulator
+from emulator import Emulator
 from emulator.settings import Settings, as_json
 from tests.support import Api
 
 if TYPE_CHECKING:
-    from emulator.server import Emulator as EmulatorType
+    from emulator import Emulator as EmulatorType
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_httpserver import HTTPServer
 
-from emulator.server import Emulator
+from emulator import Emulator
 from tests.bench.harness import Connection, Line, alternate, milliseconds, now, request
 
 if TYPE_CHECKING:

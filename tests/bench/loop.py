@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _WHAT: Final = "whole loop / aimock tool turn"
 _QUESTION: Final = "Where is order A-4471?"
-_RESULT: Final = '{"status":"shipped"}'
+_RESULT: Final = json.dumps('{"status":"shipped"}')
 _PARAMETERS: Final = {"type": "object", "properties": {"order_id": {"type": "string"}}, "required": ["order_id"]}
 _FUNCTION: Final = {"name": "lookup_order", "description": "Look an order up.", "parameters": _PARAMETERS}
 _CALL: Final = {"name": "lookup_order", "arguments": '{"order_id":"A-4471"}'}
@@ -37,6 +37,20 @@ _FIXTURE: Final = {
         {"match": {"userMessage": "Where is order"}, "response": {"toolCalls": [{"id": "call_order", **_CALL}]}},
     ]
 }
+
+# What can be known of the requests beforehand is made beforehand, on both sides.
+_CREATE: Final = request(
+    "POST", "/v1/sessions", json.dumps({"agent": {"tools": [{"type": "function", **_FUNCTION}]}}).encode()
+)
+_MESSAGE: Final = json.dumps({"events": [{"type": "input.message", "content": _QUESTION}]}).encode()
+_ANSWER: Final = (
+    f'{{"events":[{{"type":"input.tool_result","turn_id":"%s","call_id":"%s","success":true,"output":{_RESULT}}}]}}'
+)
+_COMPLETION: Final = (
+    f'{{"model":"gpt-4","tools":{json.dumps([{"type": "function", "function": _FUNCTION}])},'
+    f'"messages":[{{"role":"user","content":"{_QUESTION}"}}%s]}}'
+)
+_FIRST: Final = request("POST", "/v1/chat/completions", (_COMPLETION % "").encode())
 
 
 def measure() -> Iterator[Line]:
@@ -76,41 +90,32 @@ def measure() -> Iterator[Line]:
 def _loop(client: Connection) -> float:
     """Create with tools, message, read the required action, answer, see the turn completed."""
     began = now()
-    created = _ask(client, "POST", "/v1/sessions", {"agent": {"tools": [{"type": "function", **_FUNCTION}]}})
-    path = f"/v1/sessions/{created['id']}"
-    _send(client, path, {"type": "input.message", "content": _QUESTION})
-    while not (actions := _ask(client, "GET", path)["required_actions"]):
+    path = f"/v1/sessions/{_ask(client, _CREATE)['id']}"
+    _ask(client, request("POST", f"{path}/events", _MESSAGE))
+    while not (actions := _ask(client, request("GET", path))["required_actions"]):
         pass
-    action = actions[0]
-    assert action["name"] == "lookup_order"
-    told = {"turn_id": action["turn_id"], "call_id": action["call_id"], "success": True, "output": _RESULT}
-    assert _send(client, path, {"type": "input.tool_result", **told})["outcome"] == "accepted"
-    while _ask(client, "GET", f"{path}/turns?limit=1")["data"][0]["status"] != "completed":
+    told = _ANSWER % (actions[0]["turn_id"], actions[0]["call_id"])
+    accepted = _ask(client, request("POST", f"{path}/events", told.encode()))
+    while (turn := _ask(client, request("GET", f"{path}/turns?limit=1"))["data"][0])["status"] == "working":
         pass
     took = now() - began
-    _ask(client, "DELETE", path)
+    assert (accepted["outcome"], turn["status"]) == ("accepted", "completed")
+    _ask(client, request("DELETE", path))
     return took
 
 
 def _tool_turn(client: Connection) -> float:
     """A completion that gives a tool call, and the one that is given its result."""
     began = now()
-    messages: list[dict[str, Any]] = [{"role": "user", "content": _QUESTION}]
-    asked = {"model": "gpt-4", "tools": [{"type": "function", "function": _FUNCTION}], "messages": messages}
-    said = _ask(client, "POST", "/v1/chat/completions", asked)["choices"][0]["message"]
-    messages += [said, {"role": "tool", "tool_call_id": said["tool_calls"][0]["id"], "content": _RESULT}]
-    said = _ask(client, "POST", "/v1/chat/completions", asked)["choices"][0]["message"]
+    said = _ask(client, _FIRST)["choices"][0]["message"]
+    result = f',{json.dumps(said)},{{"role":"tool","tool_call_id":"{said["tool_calls"][0]["id"]}","content":{_RESULT}}}'
+    said = _ask(client, request("POST", "/v1/chat/completions", (_COMPLETION % result).encode()))
     took = now() - began
-    assert said["content"] == "It is shipped."
+    assert said["choices"][0]["message"]["content"] == "It is shipped."
     return took
 
 
-def _send(client: Connection, path: str, event: dict[str, Any]) -> dict[str, Any]:
-    return _ask(client, "POST", f"{path}/events", {"events": [event]})
-
-
-def _ask(client: Connection, verb: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-    status, answer = client.ask(request(verb, path, None if body is None else json.dumps(body).encode()))
-    assert status < 300, f"{verb} {path}: {status} {answer!r}"
-    content: dict[str, Any] = json.loads(answer)
-    return content
+def _ask(client: Connection, raw: bytes) -> Any:
+    status, answer = client.ask(raw)
+    assert status < 300, f"{raw!r}: {status} {answer!r}"
+    return json.loads(answer)

@@ -7,7 +7,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from emulator.server import Emulator
+from emulator import Emulator
 from tests.bench.replay_peer import EVENTS
 
 if TYPE_CHECKING:

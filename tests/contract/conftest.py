@@ -9,7 +9,7 @@ import pytest
 from tests.support import Api
 
 if TYPE_CHECKING:
-    from emulator.server import Emulator
+    from emulator import Emulator
     from tests.support import Kind
 
 

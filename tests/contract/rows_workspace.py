@@ -18,6 +18,11 @@ ROWS: Final = (
     Row("workspace.started-once", _SOURCE, "A running workspace is not started again."),
     Row("workspace.pause", _SOURCE, "After five idle minutes the workspace is paused, and sandbox.paused says so."),
     Row("workspace.idle-again", _SOURCE, "The five minutes count from the end of the last turn."),
+    Row(
+        "workspace.idle-after-refusal",
+        _SOURCE,
+        "A message from the queue that could not start leaves the workspace idle, to be paused like any other.",
+    ),
     Row("workspace.busy", _SOURCE, "A turn that runs, waits or is queued keeps the workspace from being paused."),
     Row("workspace.resume", _SOURCE, "The next message wakes a paused workspace, and sandbox.resumed says so."),
     Row(

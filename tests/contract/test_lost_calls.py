@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.contract.steps import function, said, session_with, status
+from tests.contract.steps import function, payloads, said, session_with, status
 
 if TYPE_CHECKING:
     from emulator import Turn
@@ -83,6 +83,25 @@ def test_one_lost_call_closes_alone(api: Api) -> None:
     assert api.answer(session, held).json["outcome"] == "accepted"
     assert (api.actions(session), status(api, session)) == ([], "working")
     assert said(api, session) == []
+
+
+@pytest.mark.behaviour("lost.deadline")
+def test_the_deadline_of_a_lost_call_closes_it_and_nothing_more(api: Api) -> None:
+    @api.emulator.agent
+    async def agent(turn: Turn) -> None:
+        await turn.call("lookup_order", lose=True)
+        await turn.say("Resumed.")
+
+    session = session_with(api, function(timeout_seconds=30))
+    api.say(session, "Go.")
+    (action,) = api.actions(session)
+    api.emulator.clock.advance(30)
+    assert (status(api, session), api.actions(session)) == ("working", [])
+    assert payloads(api, session, "tool.resolved") == [
+        {"toolCallId": action["call_id"], "name": "lookup_order", "success": False}
+    ]
+    assert said(api, session) == []
+    assert api.answer(session, action).json["outcome"] == "not_delivered"
 
 
 @pytest.mark.behaviour("lost.ends-with-workspace")

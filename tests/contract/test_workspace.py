@@ -120,6 +120,20 @@ def test_the_five_minutes_begin_when_the_queue_is_done(api: Api) -> None:
     assert state(api, session_id) == "paused"
 
 
+@pytest.mark.behaviour("workspace.idle-after-refusal")
+def test_a_queued_message_that_cannot_start_leaves_the_workspace_idle(api: Api) -> None:
+    session_id = api.session({"input": "ask"})
+    docs = {"type": "mcp", "name": "docs", "url": "http://docs.example.com", "required": True}
+    api.put(f"/v1/sessions/{session_id}/tools", {"tools": [docs]})
+    api.emulator.mcp.down("docs")
+    api.say(session_id, "go")
+    api.emulator.answer("a")
+    assert [turn["status"] for turn in api.turns(session_id)] == ["completed", "failed"]
+    assert state(api, session_id) == "running"
+    api.emulator.clock.advance(IDLE)
+    assert state(api, session_id) == "paused"
+
+
 @pytest.mark.behaviour("workspace.resume")
 def test_a_message_wakes_a_paused_workspace(api: Api) -> None:
     session_id = api.session({"input": "go"})

@@ -205,3 +205,20 @@ def test_an_agent_that_awaits_what_it_cancelled_has_failed() -> None:
         api.say(session, "Go.")
         assert api.turns(session)[0]["status"] == "failed"
         assert len(gobare.faults) == 1
+
+
+def test_an_agent_that_cancels_itself_has_failed() -> None:
+    async def agent(turn: Turn) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(0)
+
+    with Emulator(rest_seconds=0.2) as gobare:
+        api = Api(gobare)
+        gobare.agent(agent)
+        session = api.session()
+        api.say(session, "Go.")
+        assert api.turns(session)[0]["status"] == "failed"
+        assert len(gobare.faults) == 1
+        assert gobare.report()["agent_not_at_rest"] == []
