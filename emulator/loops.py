@@ -13,7 +13,7 @@ import traceback
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from emulator.clock import monotonic
-from emulator.runtime.stepping import Holder, task_factory
+from emulator.runtime.stepping import Holder, exception_handler, task_factory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -49,6 +49,7 @@ def new_loop() -> asyncio.AbstractEventLoop:
     else:
         loop = uvloop.new_event_loop()
     loop.set_task_factory(task_factory)
+    loop.set_exception_handler(exception_handler)
     return loop
 
 

@@ -102,12 +102,17 @@ _OTHER_NAMES: Final[Mapping[str, str]] = {
 }
 
 
+_LONGEST: Final = 100
+
+
 def suggest(sent: str, accepted: Iterable[str]) -> str | None:
     """The accepted name that `sent` probably meant, or `None`.
 
     Case and separators are ignored first (`allowedTools`, `read-only`), then names known from
-    elsewhere (`cmd`), then spelling.
+    elsewhere (`cmd`), then spelling. Something much longer than any name is no near miss of one.
     """
+    if len(sent) > _LONGEST:
+        return None
     names = list(accepted)
     folded = {_fold(name): name for name in names}
     if (same := folded.get(_fold(sent))) is not None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import from_json, to_json
 
 from emulator.domain.tools import BuiltIn, FunctionTool, McpTool
+from emulator.redaction import scrub
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -77,7 +78,7 @@ def replay_truncated(from_seq: int, limit: int) -> bytes:
 
 def refusal(refused: Refusal, request_id: str) -> dict[str, Any]:
     """The envelope of a refusal; nothing stands beside `error` (contract §2)."""
-    return {"error": {"code": refused.code, "message": refused.message, "request_id": request_id}}
+    return {"error": {"code": refused.code, "message": scrub(refused.message), "request_id": request_id}}
 
 
 def tool(entry: Tool) -> dict[str, Any]:

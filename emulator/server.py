@@ -190,6 +190,8 @@ class Socket:
         def protocol() -> asyncio.Protocol:
             made: Any = protocol_class(config=config, server_state=self.state, app_state=app_state, _loop=loop)
             made.logger = _QUIET
+            # An access log has addresses in it, and addresses may have secrets in them.
+            made.access_log = False
             return made  # type: ignore[no-any-return]
 
         self._server = await loop.create_server(protocol, sock=self.bound, backlog=512)

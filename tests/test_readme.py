@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from emulator import Emulator
 from emulator.runtime.scenario_file import load
 from emulator.runtime.turn import Turn
-from emulator import Emulator
 from emulator.settings import Settings, as_json
 from tests.support import Api
 

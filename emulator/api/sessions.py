@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from emulator import render
 from emulator.api.call import Reply
 from emulator.api.tools import tool_set
+from emulator.domain.files import decoded
 from emulator.domain.pages import cut
 from emulator.domain.session import Agent, Session
 from emulator.refusals import Refusal, invalid, not_found
@@ -225,6 +226,7 @@ def _environment(environment: wire.EnvironmentConfig | None) -> None:
     if environment.profiles:
         raise not_found(f"No environment profile {environment.profiles[0]!r}: this organization has none.")
     if environment.files:
+        decoded([(file.path, file.data) for file in environment.files], "environment.files")
         raise invalid("`environment.files` is not served by this emulator yet; leave it out.")
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import types
 import typing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel
 
-from emulator.redaction import scrub_value, size_of
+from emulator.redaction import scrub, scrub_value, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,16 +22,19 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Shape:
-    """A place in a body. `fields` of an object, `items` of a list or a mapping, `variants` by their `type`.
+    """A place in a body, and what may stand there; several of these where a union is accepted.
 
-    `plain`: text or a number may stand here too, of `choices` only if there are any. `least` and `most`
-    bound a number.
+    `fields` of an object, `values` of a mapping, `entries` of a list, `variants` by their `type`; `free`: an
+    object of anything; `plain`: text, a number or a boolean, of `choices` only if there are any. `least` and
+    `most` bound a number.
     """
 
     fields: dict[str, Shape] | None = None
-    items: Shape | None = None
+    values: Shape | None = None
+    entries: Shape | None = None
     variants: dict[str, Shape] = field(default_factory=dict)
     secret: bool = False
+    free: bool = False
     plain: bool = False
     choices: tuple[str, ...] = ()
     least: Any = None
@@ -47,9 +50,9 @@ class Shape:
 
     def within(self, key: str | int) -> Shape | None:
         """The shape of a field or an entry."""
-        if isinstance(key, str) and self.fields is not None:
-            return self.fields.get(key)
-        return self.items
+        if isinstance(key, int):
+            return self.entries
+        return self.values if self.fields is None else self.fields.get(key)
 
     def paths_of(self, name: str, prefix: str = "") -> Iterator[str]:
         """Where else a field of that name is accepted, below here."""
@@ -66,7 +69,8 @@ def shape_of(model: type[BaseModel]) -> Shape:
     fields = {}
     for name, info in model.model_fields.items():
         secret = isinstance(info.json_schema_extra, dict) and bool(info.json_schema_extra.get("writeOnly"))
-        shape = _from_annotation(info.annotation)
+        # A copy: the shape of a nested model is shared by every field of that model.
+        shape = replace(_from_annotation(info.annotation))
         shape.secret |= secret
         for bound in info.metadata:
             shape.least = getattr(bound, "ge", shape.least)
@@ -76,28 +80,27 @@ def shape_of(model: type[BaseModel]) -> Shape:
 
 
 def kept(shape: Shape | None, value: Any) -> Any:
-    """What the journal keeps of `value`: fields the API knows and that are no secret; of others the size."""
-    if shape is None or shape.secret:
-        return f"[{size_of(value)}]"
-    shape = shape.of(value)
-    if isinstance(value, dict):
-        if shape.fields is not None:
-            return {scrub_value(key): kept(shape.fields.get(key), entry) for key, entry in value.items()}
-        if shape.items is not None:
-            return {scrub_value(key): kept(shape.items, entry) for key, entry in value.items()}
-        return f"[{size_of(value)}]" if shape.variants else scrub_value(value)
-    if isinstance(value, list):
-        if shape.items is not None:
-            return [kept(shape.items, entry) for entry in value]
-        return f"[{size_of(value)}]" if shape.fields is not None else scrub_value(value)
-    return scrub_value(value) if shape.plain else f"[{size_of(value)}]"
+    """What the journal keeps of `value`: what the API knows, where it belongs, and is no secret; else the size."""
+    if shape is not None and not shape.secret:
+        shape = shape.of(value)
+        if isinstance(value, dict):
+            if shape.fields is not None or shape.values is not None:
+                return {scrub(key): kept(shape.within(key), entry) for key, entry in value.items()}
+            if shape.free:
+                return scrub_value(value)
+        elif isinstance(value, list):
+            if shape.entries is not None:
+                return [kept(shape.entries, entry) for entry in value]
+        elif shape.plain:
+            return scrub_value(value)
+    return f"[{size_of(value)}]"
 
 
 def _from_annotation(annotation: Any) -> Shape:
     origin = typing.get_origin(annotation)
     arguments = typing.get_args(annotation)
     if origin is typing.Annotated:
-        shape = _from_annotation(arguments[0])
+        shape = replace(_from_annotation(arguments[0]))
         for extra in arguments[1:]:
             hints = getattr(extra, "json_schema_extra", None)
             if isinstance(hints, dict) and hints.get("writeOnly"):
@@ -107,10 +110,10 @@ def _from_annotation(annotation: Any) -> Shape:
         kinds = [_from_annotation(kind) for kind in arguments if kind is not type(None)]
         return kinds[0] if len(kinds) == 1 else _merged(arguments, kinds)
     if origin is list:
-        return Shape(items=_from_annotation(arguments[0]))
+        return Shape(entries=_from_annotation(arguments[0]))
     if origin is dict:
         # A mapping of anything is carried whole; one of strings has its own entries.
-        return Shape(plain=True) if arguments[1] is Any else Shape(items=_from_annotation(arguments[1]))
+        return Shape(free=True) if arguments[1] is Any else Shape(values=_from_annotation(arguments[1]))
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return shape_of(annotation)
     return Shape(plain=True, choices=arguments if origin is Literal else ())
@@ -123,6 +126,9 @@ def _merged(kinds: tuple[Any, ...], shapes: list[Shape]) -> Shape:
             tag = kind.model_fields["type"].annotation
             if typing.get_origin(tag) is Literal:
                 variants[typing.get_args(tag)[0]] = shape
-    items = next((shape.items for shape in shapes if shape.items is not None), None)
-    plain = any(shape.plain for shape in shapes)
-    return Shape(items=None if variants else items, variants=variants, plain=plain)
+    merged = Shape(variants=variants, plain=any(shape.plain for shape in shapes))
+    if not variants:
+        merged.entries = next((shape.entries for shape in shapes if shape.entries is not None), None)
+        merged.values = next((shape.values for shape in shapes if shape.values is not None), None)
+        merged.free = any(shape.free for shape in shapes)
+    return merged

@@ -6,11 +6,17 @@ under /workspace/outputs since the last publication is published when a turn set
 
 from __future__ import annotations
 
+import binascii
+from base64 import b64decode
 from dataclasses import dataclass, field
 from posixpath import normpath, splitext
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from emulator.domain.limits import ARTIFACT_BYTES, ARTIFACTS_BYTES
+from emulator.domain.limits import ARTIFACT_BYTES, ARTIFACTS_BYTES, FILE_BYTES, FILES_BYTES
+from emulator.refusals import invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 ROOT: Final = "/workspace"
 OUTPUTS: Final = "/workspace/outputs/"
@@ -129,3 +135,29 @@ def resolve(path: str) -> str:
 def content_type(path: str) -> str:
     """The type an artifact is served with, from its path."""
     return _TYPES.get(splitext(path)[1].lower(), "application/octet-stream")
+
+
+def decoded(sent: Iterable[tuple[str, str]], prefix: str) -> list[tuple[str, bytes]]:
+    """Files as they are sent, (path, base64), as (absolute path, content).
+
+    `prefix` is where the list stands in the request. Raises 400 for a path that leaves the workspace,
+    data that is not strict base64, and what is too large, decoded (contract §10).
+    """
+    files: list[tuple[str, bytes]] = []
+    total = 0
+    for n, (path, data) in enumerate(sent):
+        try:
+            absolute = resolve(path)
+        except OutsideWorkspace as outside:
+            raise invalid(f"`{prefix}[{n}].path` must stay inside {ROOT}: {outside}.") from None
+        try:
+            content = b64decode(data, validate=True)
+        except (binascii.Error, ValueError):
+            raise invalid(f"`{prefix}[{n}].data` is not valid base64.") from None
+        total += len(content)
+        if len(content) > FILE_BYTES:
+            raise invalid(f"`{prefix}[{n}].data` takes at most {FILE_BYTES} bytes decoded; {len(content)} were sent.")
+        if total > FILES_BYTES:
+            raise invalid(f"`{prefix}` takes at most {FILES_BYTES} bytes decoded in all; {total} were sent by [{n}].")
+        files.append((absolute, content))
+    return files

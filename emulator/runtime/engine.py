@@ -69,6 +69,7 @@ class Engine:
         self._locks: dict[str, asyncio.Lock] = {}
         self._states: dict[str, dict[str, Any]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._closing = False
         # Sessions between two turns: one has settled, the next is about to begin.
         self._between: set[str] = set()
 
@@ -228,6 +229,7 @@ class Engine:
 
     async def close(self) -> None:
         """Stop everything that runs, and wait until it has."""
+        self._closing = True
         tasks = self._tasks | {task for run in self._runs.values() for task in run.steps.tasks()}
         for task in tasks:
             task.cancel()
@@ -330,7 +332,12 @@ class Engine:
             tools if tools is not None else session.agent.tools,
             machine.servers,
             machine.unreachable,
-            Steps(f"turn {turn.id}", self._holder, lambda stack: self._blocked(run, stack)),
+            Steps(
+                f"turn {turn.id}",
+                self._holder,
+                blocked=lambda stack: self._blocked(run, stack),
+                lost=lambda error: self._script_failed(run, error),
+            ),
             self._states.setdefault(session.id, {}),
             session.agent.approval_mode,
             list(session.agent.permission_rules),
@@ -361,7 +368,7 @@ class Engine:
                 self._settle(run, "fail", {"code": failed.code, "message": failed.message})
         except asyncio.CancelledError:
             # Somebody cancelled the turn, deleted the session or stopped the emulator.
-            if not turn.settled and not session.deleted and self._runs.get(session.id) is run and not _stopping():
+            if not turn.settled and not session.deleted and not self._closing:
                 self._script_failed(run, ScriptError("the agent's task was cancelled by its own code"))
         except TurnOver as over:
             if not turn.settled and not session.deleted:
@@ -491,11 +498,6 @@ def _check_type(action: Action, expected: str) -> None:
             f"Call {action.call_id} is {what[action.type]}, not {what[expected]}, so it cannot be answered with "
             f"{_ANSWERED_BY[expected]}. Answer it with {_ANSWERED_BY[action.type]}."
         )
-
-
-def _stopping() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 @cache

@@ -57,6 +57,11 @@ class Feed:
         """Whether anybody reads this session's frames now."""
         return (organization.id, session_id) in self._readers or (organization.id, None) in self._readers
 
+    def lags(self, organization: Organization, session_id: str) -> bool:
+        """Whether a reader of this session's frames has much to read yet."""
+        keys = ((organization.id, session_id), (organization.id, None))
+        return any(reader.behind for key in keys for reader in self._readers.get(key, ()))
+
     def open(
         self,
         organization: Organization,
@@ -155,13 +160,18 @@ class Reader:
         """Hand a new frame over; wakes the reader up. A transient one is dropped when too much waits."""
         if self._member is not None and not self._member(session_id):
             return
-        if transient and self._unread > DROP_BYTES:
+        if transient and self.behind:
             return
         self._waiting.append(frame)
         self._unread += len(frame)
         if self._unread > CLOSE_BYTES and not self.overrun.done():
             self.overrun.set_result(None)
         self._wake()
+
+    @property
+    def behind(self) -> bool:
+        """Whether so much waits that transient frames are dropped."""
+        return self._unread > DROP_BYTES
 
     def end(self) -> None:
         """Finish after what is already there."""

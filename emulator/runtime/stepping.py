@@ -43,13 +43,22 @@ class Holder:
 class Steps:
     """The tasks of one turn, and the verbs it has parked on outside input.
 
-    `blocked` is called, from the watchdog's thread, with the stack of a task that holds the loop.
+    `blocked` is called, from the watchdog's thread, with the stack of a task that holds the loop; `lost`
+    with the error of a task that nobody waited for.
     """
 
-    def __init__(self, name: str, holder: Holder, blocked: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        holder: Holder,
+        *,
+        blocked: Callable[[str], None],
+        lost: Callable[[BaseException], None],
+    ) -> None:
         self.name = name
         self.holder = holder
         self.blocked = blocked
+        self.lost = lost
         self._alive: set[Step] = set()
         self._parked: set[asyncio.Future[Any]] = set()
         self._watcher: asyncio.Future[None] | None = None
@@ -111,7 +120,7 @@ class Step(Coroutine[Any, Any, Any]):
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any], steps: Steps) -> None:
         self._coroutine = coroutine
-        self._steps = steps
+        self.steps = steps
         self._waits_for: Any = None
         self.task: asyncio.Task[Any] | None = None
         steps._alive.add(self)
@@ -133,22 +142,22 @@ class Step(Coroutine[Any, Any, Any]):
         return self._watch(self._coroutine.throw, typ)
 
     def close(self) -> None:
-        self._steps._alive.discard(self)
+        self.steps._alive.discard(self)
         self._coroutine.close()
 
     def __await__(self) -> Generator[Any, Any, Any]:
         return self._coroutine.__await__()
 
     def _watch(self, step: Callable[..., Any], argument: Any) -> Any:
-        self._steps.holder.enter(self._steps)
+        self.steps.holder.enter(self.steps)
         try:
             self._waits_for = step(argument)
         except BaseException:
-            self._steps._alive.discard(self)
+            self.steps._alive.discard(self)
             raise
         finally:
-            self._steps.holder.leave()
-            self._steps._notify()
+            self.steps.holder.leave()
+            self.steps._notify()
         return self._waits_for
 
 
@@ -163,3 +172,14 @@ def task_factory(
     step = Step(coroutine, steps)
     step.task = asyncio.Task(step, loop=loop, **options)
     return step.task
+
+
+def exception_handler(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """The exception handler of a loop that runs agents: an error nobody of a turn waited for is its script's."""
+    task = context.get("task") or context.get("future")
+    step = task.get_coro() if isinstance(task, asyncio.Task) else None
+    error = context.get("exception")
+    if isinstance(step, Step) and isinstance(error, BaseException):
+        step.steps.lost(error)
+    else:
+        loop.default_exception_handler(context)

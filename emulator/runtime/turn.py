@@ -64,7 +64,7 @@ class Turn:
     async def say(self, text: str) -> None:
         """Say something: `agent.text` deltas, then `agent.message` and a message item."""
         await self._deltas("agent.text", text)
-        self._record("agent.message", {"text": text})
+        await self._record("agent.message", {"text": text})
 
     async def think(self, text: str) -> None:
         """Show reasoning: `agent.thinking` deltas, kept nowhere."""
@@ -135,7 +135,7 @@ class Turn:
             raise ScriptError(f"the agent used {tool!r}, which this session does not have")
         if tool == "bash" and exit_code is None:
             exit_code = 1 if is_error else 0
-        self._tool_call(tool, args or {}, summary, is_error=is_error, exit_code=exit_code)
+        await self._tool_call(tool, args or {}, summary, is_error=is_error, exit_code=exit_code)
 
     async def mcp(self, server: str, tool: str, arguments: dict[str, Any] | None = None) -> ToolResult:
         """Call a tool of a declared MCP server, if the mode and the rules let the agent.
@@ -166,7 +166,7 @@ class Turn:
             if denied is not None:
                 return ToolResult.of(denied, is_error=True)
             result = await connected.call(tool, arguments or {})
-        self._tool_call(name, arguments or {}, result.text[:500], is_error=result.is_error)
+        await self._tool_call(name, arguments or {}, result.text[:500], is_error=result.is_error)
         return result
 
     async def write(self, path: str, content: str | bytes) -> None:
@@ -177,7 +177,7 @@ class Turn:
             absolute, kind = self._run.session.workspace.files.write(path, data)
         except OutsideWorkspace as refused:
             raise ScriptError(f"the agent wrote {path!r}: {refused}") from None
-        self._record("file.changed", {"path": absolute, "changeType": kind, "kind": kind})
+        await self._record("file.changed", {"path": absolute, "changeType": kind, "kind": kind})
 
     async def delete(self, path: str) -> None:
         """Delete a file of the workspace."""
@@ -186,15 +186,15 @@ class Turn:
             absolute = self._run.session.workspace.files.delete(path)
         except (OutsideWorkspace, FileNotFoundError) as refused:
             raise ScriptError(f"the agent deleted {path!r}: {refused}") from None
-        self._record("file.changed", {"path": absolute, "changeType": "deleted", "kind": "deleted"})
+        await self._record("file.changed", {"path": absolute, "changeType": "deleted", "kind": "deleted"})
 
     async def todos(self, items: Sequence[dict[str, str]]) -> None:
         """Show the list of what is to be done: each with `label` and `status`."""
-        self._record("agent.todos", {"items": [dict(item) for item in items]})
+        await self._record("agent.todos", {"items": [dict(item) for item in items]})
 
     async def compact(self, before: int, after: int) -> None:
         """Say that the context was compacted, in tokens before and after."""
-        self._record("agent.compaction", {"before": before, "after": after})
+        await self._record("agent.compaction", {"before": before, "after": after})
 
     async def preview(self, port: int, body: str | None = None) -> str:
         """Serve something on a port and give the address it is seen at."""
@@ -203,7 +203,7 @@ class Turn:
         digits = self._engine.world.ids.derive("preview", run.session.id, port, length=12).removeprefix("preview_")
         preview = run.session.preview
         preview.url, preview.port, preview.body = f"https://p-{digits}.gobare.dev", port, body
-        self._record("preview.ready", {"port": port, "url": preview.url})
+        await self._record("preview.ready", {"port": port, "url": preview.url})
         return preview.url
 
     async def together(self, *verbs: Awaitable[Any]) -> list[Any]:
@@ -241,7 +241,7 @@ class Turn:
             return None
         if verdict.decision == "deny":
             denial = {"approved": False, "name": tool, "code": verdict.code, "reason": verdict.reason}
-            self._record("approval.resolved", {"toolCallId": run.session.next_call_id(), **denial})
+            await self._record("approval.resolved", {"toolCallId": run.session.next_call_id(), **denial})
             return verdict.reason
         event = {"name": tool, "args": args, "sensitive": sensitive}
         action = run.session.ask(run.turn, "approval", tool, args, ("approval.requested", event))
@@ -249,22 +249,27 @@ class Turn:
         run.check()
         return None if approved else f"{tool} was not approved."
 
-    def _record(self, event_type: str, payload: dict[str, Any]) -> None:
-        self._run.check()
-        self._run.session.record(event_type, payload)
-        self._engine.feed.pump(self._run.organization)
+    async def _record(self, event_type: str, payload: dict[str, Any]) -> None:
+        run, feed = self._run, self._engine.feed
+        run.check()
+        run.session.record(event_type, payload)
+        feed.pump(run.organization)
+        if feed.lags(run.organization, run.session.id):
+            # A script that records without pause must not break a stream off that is being read.
+            await asyncio.sleep(0)
+            run.check()
 
-    def _tool_call(
+    async def _tool_call(
         self, tool: str, args: dict[str, Any], summary: str, *, is_error: bool, exit_code: int | None = None
     ) -> None:
         self._run.check()
         call_id = self._run.session.next_call_id()
-        self._record("agent.tool_call", {"toolCallId": call_id, "toolName": tool, "args": args})
+        await self._record("agent.tool_call", {"toolCallId": call_id, "toolName": tool, "args": args})
         result: dict[str, Any] = {"toolCallId": call_id, "toolName": tool, "isError": is_error, "cancelled": False}
         result["summary"] = summary
         if exit_code is not None:
             result["exitCode"] = exit_code
-        self._record("agent.tool_result", result)
+        await self._record("agent.tool_result", result)
 
     async def _deltas(self, event_type: str, text: str) -> None:
         """Show a text piece by piece to whoever is watching."""

@@ -41,6 +41,10 @@ _START_SECONDS: Final = 30.0
 now: Final = time.perf_counter
 
 
+class Missing(Exception):
+    """A peer that is not on this machine, and why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """One figure beside its target. A line without a value could not be measured, and says why."""
@@ -229,23 +233,22 @@ def bare(app: str) -> Child:
     return Child([sys.executable, "-m", "uvicorn", f"tests.bench.{app}:app", "--port", "0", *BARE_FLAGS])
 
 
-def wiremock() -> list[str] | str:
-    """The command that starts WireMock, or why there is none."""
+def wiremock() -> list[str]:
+    """The command that starts WireMock. Raises `Missing`."""
     jars = sorted(PEERS.glob("node_modules/wiremock/build/wiremock-standalone-*.jar"))
-    java = shutil.which("java")
-    if java is None:
-        return "no Java here to run WireMock with"
-    if not jars:
-        return f"no WireMock under {PEERS} (see tests/bench/README.md)"
-    return [java, "-jar", str(jars[-1]), "--port", "0", "--bind-address", "127.0.0.1"]
+    return [*_command("java", jars[-1] if jars else None, "-jar"), "--port", "0", "--bind-address", "127.0.0.1"]
 
 
-def aimock(fixture: Path) -> list[str] | str:
-    """The command that starts aimock with a fixture file, or why there is none."""
+def aimock(fixture: Path) -> list[str]:
+    """The command that starts aimock with a fixture file. Raises `Missing`."""
     script = PEERS / "node_modules" / "@copilotkit" / "aimock" / "dist" / "cli.js"
-    node = shutil.which("node")
-    if node is None:
-        return "no Node.js here to run aimock with"
-    if not script.exists():
-        return f"no aimock under {PEERS} (see tests/bench/README.md)"
-    return [node, str(script), "--port", "0", "--fixtures", str(fixture)]
+    return [*_command("node", script if script.exists() else None), "--port", "0", "--fixtures", str(fixture)]
+
+
+def _command(program: str, file: Path | None, *options: str) -> list[str]:
+    found = shutil.which(program)
+    if found is None:
+        raise Missing(f"there is no {program} here")
+    if file is None:
+        raise Missing(f"not installed under {PEERS} (see tests/bench/README.md)")
+    return [found, *options, str(file)]

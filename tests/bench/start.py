@@ -9,6 +9,7 @@ from tests.bench.harness import (
     Child,
     Connection,
     Line,
+    Missing,
     alternate,
     bare,
     emulator,
@@ -26,20 +27,22 @@ if TYPE_CHECKING:
 def measure() -> Iterator[Line]:
     """Beside a bare server of three models, then beside WireMock, each of them taking turns."""
     _ours(), _bare()
-    mine, peer = alternate(30, 25, _ours, _bare)
+    mine, peer, session = alternate(30, 20, _ours, _bare, _session)
     yield Line(
         "serve / bare server of three models",
         median(mine) / median(peer),
         1.3,
         "at most",
-        f"{milliseconds(mine)} beside {milliseconds(peer)}, {len(mine)} turns",
+        f"{milliseconds(mine)} beside {milliseconds(peer)}, {len(mine)} turns; "
+        f"to a first session {milliseconds(session)}",
     )
-    command = wiremock()
     what = "serve / WireMock"
-    if isinstance(command, str):
-        yield skipped(what, 0.25, "at most", command)
+    try:
+        command = wiremock()
+    except Missing as missing:
+        yield skipped(what, 0.25, "at most", str(missing))
         return
-    mine, peer = alternate(25, 7, _ours, lambda: _first(lambda: Child(command), "/__admin/health"))
+    mine, peer = alternate(18, 6, _ours, lambda: _first(lambda: Child(command), request("GET", "/__admin/health")))
     yield Line(
         what,
         median(mine) / median(peer),
@@ -50,18 +53,22 @@ def measure() -> Iterator[Line]:
 
 
 def _ours() -> float:
-    return _first(emulator, "/v1/health")
+    return _first(emulator, request("GET", "/v1/health"))
+
+
+def _session() -> float:
+    return _first(emulator, request("POST", "/v1/sessions", b"{}"))
 
 
 def _bare() -> float:
-    return _first(lambda: bare("bare_start"), "/models")
+    return _first(lambda: bare("bare_start"), request("GET", "/models"))
 
 
-def _first(start: Callable[[], Child], path: str) -> float:
+def _first(start: Callable[[], Child], raw: bytes) -> float:
     """Seconds from the start of a process to its first answer."""
     with start() as child:
         with Connection(child.port) as client:
-            status, _ = client.ask(request("GET", path))
+            status, answer = client.ask(raw)
         took = now() - child.started
-    assert status == 200, f"{path} answered {status}"
+    assert status < 300, f"{raw!r}: {status} {answer!r}"
     return took

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.contract.canaries import Watch
 from tests.support import Api
 
 if TYPE_CHECKING:
@@ -18,3 +19,9 @@ def api(request: pytest.FixtureRequest, gobare: Emulator) -> Api:
     """A client of the test's emulator."""
     kind: Kind = request.param
     return Api(gobare, kind)
+
+
+@pytest.fixture
+def watch(api: Api, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> Watch:
+    """The same client, which keeps every answer and looks for secrets."""
+    return Watch(api.emulator, api.kind, caplog, capfd)

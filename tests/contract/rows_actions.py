@@ -73,6 +73,12 @@ ROWS: Final = (
         "lost.ends-with-workspace", "contract §7", "A turn stuck on a lost call fails with its workspace, at two hours."
     ),
     Row(
+        "lost.deadline",
+        "contract §8",
+        "The deadline of a lost call closes it, and the turn does not resume from it.",
+        "The call fails when its time is over; the sandbox that would tell the agent does not hold it any more.",
+    ),
+    Row(
         "deadline.none", "contract §8", "Without timeout_seconds a call has no deadline; nor have approvals, questions."
     ),
     Row("deadline.expires-at", "contract §8", "`expires_at` is the time of asking plus timeout_seconds."),

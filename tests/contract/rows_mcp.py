@@ -40,7 +40,7 @@ ROWS: Final = (
     Row(
         "mcp.optional.item",
         _S,
-        "And an mcp_unavailable item with `server` and `reason` at its top and in `detail`, there with `event` and `name`.",
+        "And an mcp_unavailable item with both at its top and, with `event` and `name`, in `detail`.",
         "The Tools page shows them at the top, the item examples in `detail`: both.",
     ),
     Row(

@@ -27,6 +27,12 @@ ROWS: Final = (
         "The emulator serves only the hosts it was told of, so that no page reaches it through a name of its own.",
     ),
     Row(
+        "responses.foreign-origin",
+        _SOURCE,
+        "So is a request of a page whose origin is not served; a page of this machine is answered.",
+        "The same reason: a page elsewhere must not drive an emulator that runs here.",
+    ),
+    Row(
         "responses.budget",
         _SOURCE,
         "An authenticated response, stream or refusal carries the budget of the bucket it used in four headers.",

@@ -72,6 +72,12 @@ ROWS: Final = (
         _SOURCE,
         "A changed approval mode applies from the next turn, not in the running.",
     ),
+    Row(
+        "sessions.patch-rules-next-turn",
+        _SOURCE,
+        "Changed rules apply from the next turn as well.",
+        "The sources say so of the mode; the two decide together.",
+    ),
     Row("sessions.rule-decides", _SOURCE, "A rule lets the agent act, makes it ask, or refuses it."),
     Row(
         "sessions.rule-fields",
@@ -96,6 +102,12 @@ ROWS: Final = (
         _SOURCE,
         "Rules and read_only hold for MCP tools by their name mcp_<server>_<tool>.",
         "From the pages: read_only refuses tools their server does not mark read-only, and a rule may allow them.",
+    ),
+    Row(
+        "sessions.mcp-asks",
+        _SOURCE,
+        "A rule that asks, or the mode per_step, has an MCP tool wait for approval; what is not approved is not called.",
+        "The pages define neither for MCP tools; each step is what per_step asks about.",
     ),
     Row("sessions.list-order", _SOURCE, "Sessions are listed newest first, or oldest first when asked."),
     Row("sessions.list-entries", _SOURCE, "A listed session carries what it waits for."),

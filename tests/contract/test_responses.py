@@ -131,6 +131,17 @@ def test_a_host_that_is_not_served_is_refused_like_anything_else(api: Api) -> No
     assert answer.headers["link"] == LINK
 
 
+@pytest.mark.behaviour("responses.foreign-origin")
+@pytest.mark.parametrize(("verb", "path"), [("GET", "/v1/health"), ("POST", "/v1/sessions"), ("GET", "/v1/nothing")])
+def test_a_page_from_elsewhere_is_refused(api: Api, verb: str, path: str) -> None:
+    answer = api.request(verb, path, headers={"origin": "https://evil.example.com"})
+    assert (answer.status, answer.code) == (403, "permission_denied")
+    assert answer.json["error"]["request_id"] == answer.headers["x-request-id"]
+    assert answer.headers["link"] == LINK
+    for origin in ("http://localhost:3000", "http://127.0.0.1"):
+        assert api.get("/v1/health", headers={"origin": origin}).status == 200
+
+
 @pytest.mark.behaviour("responses.budget", "responses.plain-integers")
 @pytest.mark.parametrize("known", WITH_A_TOKEN, ids=str)
 def test_an_authenticated_call_tells_its_budget(api: Api, known: Known) -> None:

@@ -221,6 +221,24 @@ def test_rules_and_read_only_hold_for_mcp_tools(api: Api, config: dict[str, Any]
         assert "restarted" not in str(events)
 
 
+@pytest.mark.behaviour("sessions.mcp-asks")
+@pytest.mark.gobare(scenario=RUNBOOK)
+@pytest.mark.parametrize(
+    "config",
+    [{"approval_mode": "per_step"}, {"permission_rules": [{"decision": "ask", "tool": "mcp_runbook_restart"}]}],
+)
+@pytest.mark.parametrize("approved", [True, False])
+def test_an_mcp_tool_waits_for_approval(api: Api, config: dict[str, Any], approved: bool) -> None:
+    tools = [{"type": "mcp", "name": "runbook", "url": "http://runbook"}]
+    session_id = api.session({"agent": {"tools": tools, **config}, "input": "go"})
+    [action] = api.actions(session_id)
+    assert (action["type"], action["name"]) == ("approval", "mcp_runbook_restart")
+    assert "restarted" not in str(api.events(session_id))
+    api.send(session_id, {"type": "input.approval", "call_id": action["call_id"], "approved": approved})
+    assert api.actions(session_id) == []
+    assert ("restarted" in str(api.events(session_id))) is approved
+
+
 @pytest.mark.behaviour("sessions.rule-mcp")
 def test_read_only_lets_a_read_only_mcp_tool_be_used(api: Api) -> None:
     api.emulator.load({**RUNBOOK, "agent": [{"otherwise": [{"mcp": {"server": "runbook", "tool": "search"}}]}]})

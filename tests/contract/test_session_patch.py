@@ -214,3 +214,21 @@ def test_a_changed_mode_waits_for_the_next_turn(api: Api) -> None:
     api.say(session_id, "two")
     assert api.actions(session_id) == []
     assert api.emulator.transcript(session_id).last_message == "False"
+
+
+@pytest.mark.behaviour("sessions.patch-rules-next-turn")
+def test_changed_rules_wait_for_the_next_turn(api: Api) -> None:
+    @api.emulator.agent
+    async def agent(turn: Any) -> None:
+        if turn.number == 1:
+            await turn.ask("Ready?")
+        await turn.say(str(await turn.approve("bash", {"command": "ls"})))
+
+    session_id = api.session({"input": "one"})
+    api.patch(f"/v1/sessions/{session_id}", {"agent": {"permission_rules": [{"decision": "allow"}]}})
+    api.emulator.answer("yes")
+    assert [action["type"] for action in api.actions(session_id)] == ["approval"]
+    api.emulator.approve(approved=False)
+    api.say(session_id, "two")
+    assert api.actions(session_id) == []
+    assert api.emulator.transcript(session_id).last_message == "True"

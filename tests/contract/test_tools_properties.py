@@ -224,7 +224,7 @@ def test_huge_strings_anywhere_are_refused_in_few_words(prober: Prober, size: in
     huge = "x" * size
     server = {"type": "mcp", "name": "s", "url": "https://x.y"}
 
-    for configuration in (
+    configurations: list[dict[str, Any]] = [
         {"tools": huge},
         {huge: []},
         {"tools": [huge]},
@@ -238,7 +238,8 @@ def test_huge_strings_anywhere_are_refused_in_few_words(prober: Prober, size: in
         {"tools": [server, server | {"command": huge}]},
         {"text": {"verbosity": huge}},
         {"text": {"format": {"type": huge, "schema": {}}}},
-    ):
+    ]
+    for configuration in configurations:
         prober.both(configuration)
 
     prober.check()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from emulator.runtime.run import ScriptError
+from emulator import ScriptError
 from tests.contract.tool_doors import BUILT_INS, FUNCTION, SERVER, Door, at_both_doors, put, read
 
 if TYPE_CHECKING:

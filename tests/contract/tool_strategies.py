@@ -18,7 +18,11 @@ _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 # Any JSON value, small; numbers stay within what a float holds exactly, so that they compare equal.
 JSON: Final = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False) | _WORDS,
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | _WORDS,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_WORDS, inner, max_size=4),
     max_leaves=10,
 )
@@ -156,7 +160,9 @@ def garbled(random: Random, raw: bytes) -> bytes:
             case 2:
                 body[at:at] = random.choice((b",", b"}", b"]", b'"', b"\\", b"\x00", b"\xff", b"\xed\xa0\x80", b"\n"))
             case 3:
-                body[at:at] = random.choice((b"NaN", b"-Infinity", b"1e999", b"01", b"1.", b"'x'", b"//", b"\xef\xbb\xbf"))
+                body[at:at] = random.choice(
+                    (b"NaN", b"-Infinity", b"1e999", b"01", b"1.", b"'x'", b"//", b"\xef\xbb\xbf")
+                )
             case _:
                 body[at:at] = bytes(body[: random.randrange(len(body) + 1)])
     return bytes(body)

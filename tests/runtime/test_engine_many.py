@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from emulator import Emulator, server
+from emulator import Emulator, embedded
+from emulator.loops import EmulatorStuck
 from tests.support import WAIT, Api
 
 if TYPE_CHECKING:
@@ -225,9 +226,9 @@ def test_another_seed_gives_other_ids() -> None:
 @pytest.fixture
 def own_loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A background loop that nothing but this test uses."""
-    monkeypatch.setattr(server, "_BACKGROUND", server._Background())
+    monkeypatch.setattr(embedded, "_BACKGROUND", embedded._Background())
     yield
-    loop = server._BACKGROUND.get()
+    loop = embedded._BACKGROUND.get()
     loop._watchdog.stop()
     loop.loop.call_soon_threadsafe(loop.loop.stop)
     loop._thread.join(WAIT)
@@ -280,7 +281,7 @@ def test_an_agent_that_cannot_be_interrupted_is_named_and_nobody_waits_for_it() 
         (stack,) = gobare.blocked
         assert session in stack
         assert "in sleeps" in stack
-        with pytest.raises(server.EmulatorStuck, match="in sleeps"):
+        with pytest.raises(EmulatorStuck, match="in sleeps"):
             gobare.settle()
     # The next emulator has a loop of its own.
     with Emulator() as another:
