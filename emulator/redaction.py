@@ -14,6 +14,7 @@ WITHHELD: Final = "[withheld]"
 
 # An access token wherever it turns up: a path, a query, a log line.
 _TOKEN = re.compile(r"gbr_pat_[A-Za-z0-9_\-.~+/=]*")
+_SECRET_NAME = re.compile(r"authorization|api[-_]?key|token(?!_id)|secret|passw|credential", re.IGNORECASE)
 _USERINFO = re.compile(r"(?<=://)[^/?#@\s]*@")
 
 
@@ -60,15 +61,23 @@ def scrub(text: str) -> str:
     return text
 
 
+def names_a_secret(key: str) -> bool:
+    """Whether a key that anybody may choose is one people keep a secret under."""
+    return _SECRET_NAME.search(key) is not None
+
+
 def scrub_value(value: Any) -> Any:
-    """`scrub` applied to every string of a JSON value, keys included."""
+    """`scrub` applied to every string of a JSON value; what a key says is a secret is withheld."""
     match value:
         case str():
             return scrub(value)
         case list():
             return [scrub_value(entry) for entry in value]
         case dict():
-            return {scrub(key): scrub_value(entry) for key, entry in value.items()}
+            return {
+                scrub(key): WITHHELD if isinstance(entry, str) and names_a_secret(key) else scrub_value(entry)
+                for key, entry in value.items()
+            }
         case _:
             return value
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel
 
-from emulator.redaction import scrub, scrub_value, size_of
+from emulator.redaction import names_a_secret, scrub, scrub_value, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,8 +84,11 @@ def kept(shape: Shape | None, value: Any) -> Any:
     if shape is not None and not shape.secret:
         shape = shape.of(value)
         if isinstance(value, dict):
-            if shape.fields is not None or shape.values is not None:
-                return {scrub(key): kept(shape.within(key), entry) for key, entry in value.items()}
+            if shape.fields is not None:
+                return {scrub(key): kept(shape.fields.get(key), entry) for key, entry in value.items()}
+            if shape.values is not None:
+                named = {key: None if names_a_secret(key) else shape.values for key in value}
+                return {scrub(key): kept(named[key], entry) for key, entry in value.items()}
             if shape.free:
                 return scrub_value(value)
         elif isinstance(value, list):

@@ -106,7 +106,7 @@ ROWS: Final = (
     Row(
         "sessions.mcp-asks",
         _SOURCE,
-        "A rule that asks, or the mode per_step, has an MCP tool wait for approval; what is not approved is not called.",
+        "A rule that asks, or the mode per_step, has an MCP tool wait for approval; unapproved it is not called.",
         "The pages define neither for MCP tools; each step is what per_step asks about.",
     ),
     Row("sessions.list-order", _SOURCE, "Sessions are listed newest first, or oldest first when asked."),

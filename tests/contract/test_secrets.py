@@ -223,7 +223,8 @@ def test_a_whole_entry_in_the_wrong_place_is_not_kept_with_its_secrets(
 def test_an_entry_in_the_place_of_another_field_is_not_kept(watch: Watch, field: str) -> None:
     entry = SERVER | {"authorization": watch.secret(), "headers": {"x-api-key": watch.secret()}}
 
-    for value in (entry, [entry], {"x": entry}):
+    # Metadata holds strings of any name, so that an entry there is one for the most part.
+    for value in ([entry], {"x": entry}) if field == "metadata" else (entry, [entry], {"x": entry}):
         assert watch.post("/v1/sessions", {field: value}).status == 400
 
     watch.check()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -104,13 +105,12 @@ def test_an_entry_is_an_object(api: Api, door: Door, entry: Any) -> None:
 
 @pytest.mark.behaviour("tools.function.timeout")
 @at_both_doors
-@pytest.mark.parametrize(("seconds", "bound"), [(0, "1"), (-1, "1"), (7201, "7200"), (10**9, "7200"), (10**30, "7200")])
-def test_a_timeout_out_of_range_is_refused_with_both_numbers(api: Api, door: Door, seconds: int, bound: str) -> None:
+@pytest.mark.parametrize("seconds", [0, -1, 7201, 10**9, 10**30])
+def test_a_timeout_out_of_range_is_refused_with_every_number(api: Api, door: Door, seconds: int) -> None:
     message = door.refused(api, tools=[FUNCTION | {"timeout_seconds": seconds}])
 
     assert "`tools[0].timeout_seconds`" in message
-    assert f" {bound};" in message
-    assert str(seconds) in message
+    assert {"1", "7200", str(seconds)} <= set(re.findall(r"-?\d+", message.partition(" ")[2]))
 
 
 @pytest.mark.behaviour("tools.function.timeout")
