@@ -26,6 +26,7 @@ from tests.bench.harness import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_POLLS: Final = 1000
 _WHAT: Final = "whole loop / aimock tool turn"
 _QUESTION: Final = "Where is order A-4471?"
 _RESULT: Final = json.dumps('{"status":"shipped"}')
@@ -95,12 +96,16 @@ def _loop(client: Connection) -> float:
     began = now()
     path = f"/v1/sessions/{_ask(client, _CREATE)['id']}"
     _ask(client, request("POST", f"{path}/events", _MESSAGE))
-    while not (actions := _ask(client, request("GET", path))["required_actions"]):
-        pass
+    for _ in range(_POLLS):
+        if actions := (session := _ask(client, request("GET", path)))["required_actions"]:
+            break
+    else:
+        raise RuntimeError(f"nothing is required: {session}")
     told = _ANSWER % (actions[0]["turn_id"], actions[0]["call_id"])
     accepted = _ask(client, request("POST", f"{path}/events", told.encode()))
-    while (turn := _ask(client, request("GET", f"{path}/turns?limit=1"))["data"][0])["status"] == "working":
-        pass
+    for _ in range(_POLLS):
+        if (turn := _ask(client, request("GET", f"{path}/turns?limit=1"))["data"][0])["status"] != "working":
+            break
     took = now() - began
     assert (accepted["outcome"], turn["status"]) == ("accepted", "completed")
     _ask(client, request("DELETE", path))
