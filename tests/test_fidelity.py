@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.contract.manifest import ROWS, fidelity
+from tests.contract.fidelity import fidelity
+from tests.contract.manifest import ROWS
 
 TABLE = Path(__file__).parent.parent / "emulator" / "fidelity.md"
 
 
 def test_the_published_table_is_the_manifests() -> None:
-    # Written by `python -m tests.contract.manifest`.
+    # Written by `python -m tests.contract.fidelity`.
     assert TABLE.read_text() == fidelity()
 
 
