@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
     from pathlib import Path
 
-    from emulator.runtime.run import Fault
+    from emulator.runtime.fault import Fault
     from emulator.runtime.scenario_file import LoadedScenario
 
 T = TypeVar("T")

@@ -49,13 +49,15 @@ async def post_events(call: Call) -> Reply:
         case "input.tool_result":
             result = _result(event)
             session = call.session
-            accepted = {"outcome": engine.tool_result(organization, session, event.turn_id, event.call_id, result)}
+            accepted = {
+                "outcome": engine.actions.tool_result(organization, session, event.turn_id, event.call_id, result)
+            }
         case "input.approval":
             session = call.session
-            accepted = {"outcome": engine.approval(organization, session, event.call_id, event.approved)}
+            accepted = {"outcome": engine.actions.approval(organization, session, event.call_id, event.approved)}
         case "input.question_answer":
             session = call.session
-            accepted = {"outcome": engine.question_answer(organization, session, event.call_id, event.answer)}
+            accepted = {"outcome": engine.actions.question_answer(organization, session, event.call_id, event.answer)}
         case "input.steer":
             text = content_text(event.content, "events[0].content")
             session = call.session

@@ -70,7 +70,7 @@ async def lose_calls(call: Call) -> Any:
     _, session = call.session(call.path["session_id"])
     parked = [action for action in session.required_actions() if action.type == "function_call"]
     for action in parked:
-        call.deployment.engine.lose(action)
+        call.deployment.engine.actions.lose(action)
     return {"lost": [action.call_id for action in parked]}
 
 
@@ -93,11 +93,11 @@ async def _take(call: Call, place: Place, body: Any, sent: str) -> Any:
     engine = call.deployment.engine
     match sent:
         case "approved":
-            outcome = engine.approval(organization, session, action.call_id, body.approved)
+            outcome = engine.actions.approval(organization, session, action.call_id, body.approved)
         case "answer":
-            outcome = engine.question_answer(organization, session, action.call_id, body.answer)
+            outcome = engine.actions.question_answer(organization, session, action.call_id, body.answer)
         case _:
-            engine.lose(action)
+            engine.actions.lose(action)
             outcome = "lost"
     if outcome == "no_longer_pending":
         raise conflict(f"Call {action.call_id} is no longer pending: nobody waits for it.")

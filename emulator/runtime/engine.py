@@ -8,18 +8,15 @@ the domain.
 from __future__ import annotations
 
 import asyncio
-import sysconfig
-import traceback
 from contextvars import Context
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from emulator.domain.scenario import Facts
-from emulator.redaction import scrub
-from emulator.refusals import Refusal, invalid, not_found
+from emulator.refusals import Refusal, not_found
+from emulator.runtime.actions import Actions
+from emulator.runtime.fault import Fault, fault_of
 from emulator.runtime.rest import until_rest
-from emulator.runtime.run import CallResult, Failed, Fault, Run, ScriptError, TurnOver
+from emulator.runtime.run import Failed, Run, ScriptError, TurnOver
 from emulator.runtime.stepping import Holder, Steps, current_steps
 from emulator.runtime.turn import Turn as TurnVerbs
 from emulator.runtime.workspaces import RequiredServersDown, Start, Workspaces
@@ -28,19 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
     from emulator.clock import Clock
-    from emulator.domain.session import Action, Session, Turn
+    from emulator.domain.session import Session, Turn
     from emulator.domain.tools import McpTool, ToolSet
     from emulator.domain.world import Organization, World
     from emulator.runtime.feed import Feed
     from emulator.runtime.script import Script
     from emulator.runtime.tool_server import ToolServer
-
-_ANSWERED_BY: Final = {
-    "function_call": "input.tool_result",
-    "approval": "input.approval",
-    "question": "input.question_answer",
-}
-_HERE: Final = str(Path(__file__).parent.parent)
 
 
 class Engine:
@@ -60,12 +50,13 @@ class Engine:
         self.feed = feed
         self.script = script
         self.workspaces = Workspaces(world, clock, reach, self._workspace_moved)
+        self._runs: dict[str, Run] = {}
+        self.actions = Actions(clock, feed, self._runs)
         self.faults: list[Fault] = []
         self.unmatched: list[dict[str, Any]] = []
         self.not_at_rest: list[dict[str, Any]] = []
         self.blocked: list[str] = []
         self._holder = holder
-        self._runs: dict[str, Run] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._states: dict[str, dict[str, Any]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -132,50 +123,6 @@ class Engine:
             run.steps.cancel()
         self.feed.pump(organization)
 
-    def tool_result(
-        self, organization: Organization, session: Session, turn_id: str, call_id: str, result: CallResult
-    ) -> str:
-        """Answer a function call. Gives the outcome; 404 for a pair nobody waits for (contract §7)."""
-        action = session.actions.get(call_id)
-        if action is None or action.turn_id != turn_id or action.state == "dropped":
-            raise not_found(
-                f"No pending action for turn {turn_id!r} and call {call_id!r}: "
-                "it is not one of this session's, or its turn has moved on."
-            )
-        _check_type(action, "function_call")
-        match action.state:
-            case "expired":
-                return "not_delivered"
-            case "answered" | "lost":
-                return "already_resolved"
-            case _:
-                pass
-        waiting = self._waiting(session, action)
-        if waiting is None or action.lost:
-            session.close_action(action, "lost", None)
-            self.feed.pump(organization)
-            return "not_delivered"
-        session.close_action(action, "answered", ("tool.resolved", {"name": action.name, "success": result.success}))
-        self.feed.pump(organization)
-        waiting.set_result(result)
-        return "accepted"
-
-    def approval(self, organization: Organization, session: Session, call_id: str, approved: bool) -> str:
-        """Decide an approval (contract §7)."""
-        return self._decide(
-            organization, session, call_id, "approval", ("approval.resolved", {"approved": approved}), approved
-        )
-
-    def question_answer(self, organization: Organization, session: Session, call_id: str, answer: str) -> str:
-        """Answer a question (contract §7)."""
-        return self._decide(
-            organization, session, call_id, "question", ("question.answered", {"answer": answer}), answer
-        )
-
-    def lose(self, action: Action) -> None:
-        """Have the sandbox forget a call it is parked on: an answer is no longer delivered."""
-        action.lost = True
-
     def replace_tools(self, organization: Organization, session: Session, tools: ToolSet) -> None:
         """Put a whole tool configuration in place of the session's."""
         session.agent.tools = tools
@@ -240,22 +187,6 @@ class Engine:
 
     # What verbs need
 
-    async def park(self, run: Run, action: Action) -> Any:
-        """Wait for an action to be answered, or for its deadline."""
-        if action.expires_at is not None:
-            timer = self.clock.call_at(action.expires_at, lambda: self._expire(run, action))
-        else:
-            timer = None
-        self.feed.pump(run.organization)
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        run.waits[action.call_id] = future
-        run.steps.park(future)
-        try:
-            return await future
-        finally:
-            if timer is not None:
-                timer.cancel()
-
     async def wait(self, run: Run, seconds: float) -> None:
         """Let `seconds` pass on the emulator's clock."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -282,42 +213,6 @@ class Engine:
     def _check_exists(self, session: Session) -> None:
         if session.deleted:
             raise not_found(f"No session {session.id!r}.")
-
-    def _waiting(self, session: Session, action: Action) -> asyncio.Future[Any] | None:
-        run = self._runs.get(session.id)
-        future = run.waits.get(action.call_id) if run is not None else None
-        return None if future is None or future.done() else future
-
-    def _decide(
-        self,
-        organization: Organization,
-        session: Session,
-        call_id: str,
-        expected: Literal["approval", "question"],
-        event: tuple[str, dict[str, Any]],
-        value: bool | str,
-    ) -> str:
-        action = session.actions.get(call_id)
-        if action is None:
-            return "no_longer_pending"
-        _check_type(action, expected)
-        waiting = self._waiting(session, action) if action.state == "open" else None
-        if waiting is None:
-            return "no_longer_pending"
-        session.close_action(action, "answered", event)
-        self.feed.pump(organization)
-        waiting.set_result(value)
-        return "accepted"
-
-    def _expire(self, run: Run, action: Action) -> None:
-        if action.state != "open":
-            return
-        waiting = self._waiting(run.session, action)
-        run.session.close_action(action, "expired", ("tool.resolved", {"name": action.name, "success": False}))
-        self.feed.pump(run.organization)
-        if waiting is not None and not action.lost:
-            error = "Nobody answered this call in time. Do not call it again; go on without it."
-            waiting.set_result(CallResult(success=False, error=error))
 
     def _begin(self, organization: Organization, session: Session, turn: Turn, start: Start) -> None:
         """Set the agent going on a turn whose message is in the conversation."""
@@ -386,11 +281,10 @@ class Engine:
             run.steps.cancel()
 
     def _script_failed(self, run: Run, error: BaseException) -> None:
-        where = _where(error)
-        message = scrub(f"{type(error).__name__}: {error}")
-        self.faults.append(Fault(run.session.id, run.turn.id, run.turn.request_id, where, message, error))
+        fault = fault_of(run, error)
+        self.faults.append(fault)
         if not run.turn.settled:
-            told = f"The script failed at {where}: {message}"
+            told = f"The script failed at {fault.where}: {fault.message}"
             self._settle(run, "fail", {"code": "internal_error", "message": told})
 
     def _settle(
@@ -489,31 +383,3 @@ class Engine:
     def _blocked(self, run: Run, stack: str) -> None:
         """Called by the watchdog, from its own thread."""
         self.blocked.append(f"The agent of session {run.session.id} blocks the event loop:\n{stack}")
-
-
-def _check_type(action: Action, expected: str) -> None:
-    if action.type != expected:
-        what = {"function_call": "a function call", "approval": "an approval", "question": "a question"}
-        raise invalid(
-            f"Call {action.call_id} is {what[action.type]}, not {what[expected]}, so it cannot be answered with "
-            f"{_ANSWERED_BY[expected]}. Answer it with {_ANSWERED_BY[action.type]}."
-        )
-
-
-@cache
-def _library_folders() -> tuple[str, ...]:
-    paths = sysconfig.get_paths()
-    return (*{paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}, "<frozen ")
-
-
-def _where(error: BaseException) -> str:
-    """The place in the script an error came from: the innermost frame that is neither ours nor a library's."""
-    step = getattr(error, "step", None)
-    if isinstance(step, str):
-        return step
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_HERE)]
-    own = [frame for frame in frames if not frame.filename.startswith(_library_folders())]
-    if not (own or frames):
-        return "the agent"
-    frame = (own or frames)[-1]
-    return f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}"

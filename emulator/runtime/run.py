@@ -55,27 +55,6 @@ class CallResult:
 
 
 @dataclass(slots=True)
-class Fault:
-    """A script error as the report and the test see it."""
-
-    session_id: str
-    turn_id: str
-    request_id: str | None
-    where: str
-    message: str
-    error: BaseException
-
-    def as_json(self) -> dict[str, str | None]:
-        return {
-            "session_id": self.session_id,
-            "turn_id": self.turn_id,
-            "request_id": self.request_id,
-            "where": self.where,
-            "message": self.message,
-        }
-
-
-@dataclass(slots=True)
 class Run:
     """A turn the agent is on. `waits` holds the future of each parked call, by call id.
 

@@ -94,7 +94,7 @@ class Turn:
             timeout_seconds=declared.timeout_seconds,
             lost=lose,
         )
-        result: CallResult = await self._engine.park(run, action)
+        result: CallResult = await self._engine.actions.park(run, action)
         run.check()
         return result
 
@@ -109,7 +109,7 @@ class Turn:
         event["allowFreeform"] = allow_freeform
         arguments = {"options": [{"label": label} for label in labels], "allowFreeform": allow_freeform}
         action = run.session.ask(run.turn, "question", question, arguments, ("question.asked", event))
-        answer: str = await self._engine.park(run, action)
+        answer: str = await self._engine.actions.park(run, action)
         run.check()
         return answer
 
@@ -245,7 +245,7 @@ class Turn:
             return verdict.reason
         event = {"name": tool, "args": args, "sensitive": sensitive}
         action = run.session.ask(run.turn, "approval", tool, args, ("approval.requested", event))
-        approved: bool = await self._engine.park(run, action)
+        approved: bool = await self._engine.actions.park(run, action)
         run.check()
         return None if approved else f"{tool} was not approved."
 

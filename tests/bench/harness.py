@@ -236,7 +236,8 @@ def bare(app: str) -> Child:
 def wiremock() -> list[str]:
     """The command that starts WireMock. Raises `Missing`."""
     jars = sorted(PEERS.glob("node_modules/wiremock/build/wiremock-standalone-*.jar"))
-    return [*_command("java", jars[-1] if jars else None, "-jar"), "--port", "0", "--bind-address", "127.0.0.1"]
+    command = _command("java", jars[-1] if jars else None, "-jar")
+    return [*command, "--port", "0", "--bind-address", "127.0.0.1", "--root-dir", str(PEERS / "wiremock")]
 
 
 def aimock(fixture: Path) -> list[str]:

@@ -1,0 +1,142 @@
+"""Actions: what turns wait for, and how an answer, a deadline or a loss ends the wait.
+
+Law: an action closes once. The answer is on the record before the agent hears of it, and an answer
+nobody can be given says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from emulator.refusals import invalid, not_found
+from emulator.runtime.run import CallResult
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from emulator.clock import Clock
+    from emulator.domain.session import Action, Session
+    from emulator.domain.world import Organization
+    from emulator.runtime.feed import Feed
+    from emulator.runtime.run import Run
+
+_ANSWERED_BY: Final = {
+    "function_call": "input.tool_result",
+    "approval": "input.approval",
+    "question": "input.question_answer",
+}
+
+
+class Actions:
+    """The actions of one emulator. `runs` are the turns its agents are on, by session."""
+
+    def __init__(self, clock: Clock, feed: Feed, runs: Mapping[str, Run]) -> None:
+        self._clock = clock
+        self._feed = feed
+        self._runs = runs
+
+    def tool_result(
+        self, organization: Organization, session: Session, turn_id: str, call_id: str, result: CallResult
+    ) -> str:
+        """Answer a function call. Gives the outcome; 404 for a pair nobody waits for (contract §7)."""
+        action = session.actions.get(call_id)
+        if action is None or action.turn_id != turn_id or action.state == "dropped":
+            raise not_found(
+                f"No pending action for turn {turn_id!r} and call {call_id!r}: "
+                "it is not one of this session's, or its turn has moved on."
+            )
+        _check_type(action, "function_call")
+        match action.state:
+            case "expired":
+                return "not_delivered"
+            case "answered" | "lost":
+                return "already_resolved"
+            case _:
+                pass
+        waiting = self._waiting(session, action)
+        if waiting is None or action.lost:
+            session.close_action(action, "lost", None)
+            self._feed.pump(organization)
+            return "not_delivered"
+        session.close_action(action, "answered", ("tool.resolved", {"name": action.name, "success": result.success}))
+        self._feed.pump(organization)
+        waiting.set_result(result)
+        return "accepted"
+
+    def approval(self, organization: Organization, session: Session, call_id: str, approved: bool) -> str:
+        """Decide an approval (contract §7)."""
+        return self._decide(
+            organization, session, call_id, "approval", ("approval.resolved", {"approved": approved}), approved
+        )
+
+    def question_answer(self, organization: Organization, session: Session, call_id: str, answer: str) -> str:
+        """Answer a question (contract §7)."""
+        return self._decide(
+            organization, session, call_id, "question", ("question.answered", {"answer": answer}), answer
+        )
+
+    def lose(self, action: Action) -> None:
+        """Have the sandbox forget a call it is parked on: an answer is no longer delivered."""
+        action.lost = True
+
+    async def park(self, run: Run, action: Action) -> Any:
+        """Wait for an action to be answered, or for its deadline."""
+        if action.expires_at is not None:
+            timer = self._clock.call_at(action.expires_at, lambda: self._expire(run, action))
+        else:
+            timer = None
+        self._feed.pump(run.organization)
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        run.waits[action.call_id] = future
+        run.steps.park(future)
+        try:
+            return await future
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _waiting(self, session: Session, action: Action) -> asyncio.Future[Any] | None:
+        run = self._runs.get(session.id)
+        future = run.waits.get(action.call_id) if run is not None else None
+        return None if future is None or future.done() else future
+
+    def _decide(
+        self,
+        organization: Organization,
+        session: Session,
+        call_id: str,
+        expected: Literal["approval", "question"],
+        event: tuple[str, dict[str, Any]],
+        value: bool | str,
+    ) -> str:
+        action = session.actions.get(call_id)
+        if action is None:
+            return "no_longer_pending"
+        _check_type(action, expected)
+        waiting = self._waiting(session, action) if action.state == "open" else None
+        if waiting is None:
+            return "no_longer_pending"
+        session.close_action(action, "answered", event)
+        self._feed.pump(organization)
+        waiting.set_result(value)
+        return "accepted"
+
+    def _expire(self, run: Run, action: Action) -> None:
+        if action.state != "open":
+            return
+        waiting = self._waiting(run.session, action)
+        run.session.close_action(action, "expired", ("tool.resolved", {"name": action.name, "success": False}))
+        self._feed.pump(run.organization)
+        if waiting is not None and not action.lost:
+            error = "Nobody answered this call in time. Do not call it again; go on without it."
+            waiting.set_result(CallResult(success=False, error=error))
+
+
+def _check_type(action: Action, expected: str) -> None:
+    if action.type != expected:
+        what = {"function_call": "a function call", "approval": "an approval", "question": "a question"}
+        raise invalid(
+            f"Call {action.call_id} is {what[action.type]}, not {what[expected]}, so it cannot be answered with "
+            f"{_ANSWERED_BY[expected]}. Answer it with {_ANSWERED_BY[action.type]}."
+        )
