@@ -28,6 +28,8 @@ class _Process:
     perf_counter = staticmethod(time.perf_counter)
     time_ns = staticmethod(time.time_ns)
     sleep = staticmethod(time.sleep)
+    thread_clock = staticmethod(getattr(time, "pthread_getcpuclockid", lambda ident: None))
+    clock_gettime = staticmethod(getattr(time, "clock_gettime", lambda clock: 0.0))
 
 
 def monotonic() -> float:
@@ -48,6 +50,12 @@ def real_now() -> int:
 def sleep(seconds: float) -> None:
     """Block this thread for real seconds. Never called on the emulator's loop."""
     _Process.sleep(seconds)
+
+
+def thread_seconds(thread_id: int) -> float | None:
+    """The processor time a thread has used, in seconds; `None` where the system does not tell."""
+    clock = _Process.thread_clock(thread_id)
+    return None if clock is None else _Process.clock_gettime(clock)
 
 
 class Timer:

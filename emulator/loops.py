@@ -12,7 +12,7 @@ import threading
 import traceback
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from emulator.clock import monotonic
+from emulator.clock import monotonic, thread_seconds
 from emulator.runtime.stepping import Holder, exception_handler, task_factory
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_LOOK_EVERY: Final = 0.5
 _BLOCKED_AFTER: Final = 2.5
 _STUCK_AFTER: Final = 3.5
 
@@ -75,21 +76,23 @@ class Watchdog:
 
     def _watch(self) -> None:
         named: tuple[object, float] | None = None
-        while not self._stop.wait(0.5):
+        used = thread_seconds(self._thread_id)
+        while not self._stop.wait(_LOOK_EVERY):
+            before, used = used, thread_seconds(self._thread_id)
             steps, since = self._holder.steps, self._holder.since
             if steps is None or monotonic() - since < _BLOCKED_AFTER:
                 continue
             if named != (steps, since):
                 named = (steps, since)
                 steps.blocked(self._stack())
-                if self._holder.steps is steps and self._holder.since == since:
-                    import ctypes
-
-                    ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                        ctypes.c_ulong(self._thread_id), ctypes.py_object(AgentBlocked)
-                    )
+                # One that sleeps in a call would not hear of it. Meanwhile the interpreter goes on looking for
+                # whom the error is, at every step of every thread, and under a tracer never gets past that.
+                runs = before is None or used is None or used - before > _LOOK_EVERY / 25
+                if runs and self._holder.steps is steps and self._holder.since == since:
+                    _raise_in(self._thread_id, AgentBlocked)
             elif monotonic() - since >= _STUCK_AFTER:
                 self._stuck(self._stack())
+                return
 
     def _stack(self) -> str:
         frame = sys._current_frames().get(self._thread_id)
@@ -98,6 +101,13 @@ class Watchdog:
         frames = traceback.extract_stack(frame)
         inside = next((n for n, entry in enumerate(frames) if entry.filename.endswith("stepping.py")), 0)
         return "".join(traceback.format_list(frames[inside + 1 :])) or "(no frame of its own)"
+
+
+def _raise_in(thread_id: int, error: type[BaseException]) -> None:
+    """Have a thread raise an error at its next step of Python code."""
+    import ctypes
+
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread_id), ctypes.py_object(error))
 
 
 class BackgroundLoop:

@@ -22,7 +22,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PEERS: Final = Path(os.environ.get("GOBARE_BENCH_PEERS", Path.home() / ".cache" / "gobare-bench"))
@@ -34,6 +34,7 @@ BARE_FLAGS: Final = (
     *("--no-access-log", "--no-server-header", "--no-date-header", "--no-proxy-headers"),
 )
 
+_OTHERS: Final = ("PYTHONDONTWRITEBYTECODE", "PYTEST", "COV", "GOBARE_EMULATOR_")
 _ADDRESS: Final = re.compile(r"http://(?:127\.0\.0\.1|localhost|\[::1\]):(\d+)|port:\s+(\d+)")
 _LENGTH: Final = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _START_SECONDS: Final = 30.0
@@ -154,10 +155,15 @@ def _joined(chunked: bytes) -> bytes:
         at = end + size + 4
 
 
+def clean_environment() -> dict[str, str]:
+    """The environment of a child: it finds modules compiled, as an installed program does, and no settings."""
+    return {name: text for name, text in os.environ.items() if not name.startswith(_OTHERS)}
+
+
 class Child:
     """A server as a process of its own. It is ready when it has said its address."""
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, command: Sequence[str]) -> None:
         self.started = now()
         self._output: list[str] = []
         self._process = subprocess.Popen(
@@ -167,7 +173,7 @@ class Child:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env={**os.environ, **(environment or {})},
+            env={**clean_environment(), "PYTHONPYCACHEPREFIX": str(PEERS / "pycache")},
         )
         self.pid = self._process.pid
         try:
@@ -223,9 +229,9 @@ class Child:
             pass
 
 
-def emulator(*flags: str, environment: Mapping[str, str] | None = None) -> Child:
+def emulator(*flags: str) -> Child:
     """`gobare-emulator serve` on any free port."""
-    return Child([sys.executable, "-m", "emulator", "serve", "--port", "0", *flags], environment)
+    return Child([sys.executable, "-m", "emulator", "serve", "--port", "0", *flags])
 
 
 def bare(app: str) -> Child:

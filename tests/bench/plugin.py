@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import subprocess
 import sys
@@ -11,12 +10,14 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tests.bench.harness import PEERS, ROOT, Line, alternate, milliseconds, now, skipped
+from tests.bench.harness import PEERS, ROOT, Line, alternate, clean_environment, milliseconds, now, skipped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SUITE: Final = "def test_nothing():\n    pass\n"
+# What takes its own time on either side: pytest's cache, and the plugin anyio brings, whoever needs it.
+_ALIKE: Final = ("-p", "no:cacheprovider", "-p", "no:anyio")
 _WHAT: Final = "plugin installed but unused"
 _LOOK: Final = "import emulator.pytest_plugin as plugin; print(plugin.__file__)"
 
@@ -37,11 +38,11 @@ def measure() -> Iterator[Line]:
             options = [] if with_plugin else ["-p", "no:gobare"]
             before, began = resource.getrusage(resource.RUSAGE_CHILDREN), now()
             subprocess.run(
-                [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options],
+                [python, "-m", "pytest", "-q", *_ALIKE, *options],
                 cwd=folder,
                 check=True,
                 capture_output=True,
-                env={key: value for key, value in os.environ.items() if not key.startswith(("PYTEST", "COV"))},
+                env=clean_environment(),
             )
             took, after = now() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
             processor[with_plugin].append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)

@@ -49,6 +49,7 @@ ROWS: Final = (
         "No source says what a repeated one is.",
     ),
     Row("tools.create.same-configuration", _S, "`agent.tools` with `agent.text` on create gives what PUT gives."),
+    Row("tools.page.examples", _S, "The examples of the Tools page are taken and read back as it shows them."),
     # Rules of entries
     Row("tools.function.timeout", _S, "`timeout_seconds` is an integer from 1 to 7200."),
     Row("tools.function.waits-as-long", _S, "A call of the function expires `timeout_seconds` after it was asked."),

@@ -251,6 +251,20 @@ def test_a_put_on_a_running_workspace_starts_its_servers_anew(api: Api) -> None:
     assert types(api, session_id).index("mcp.unavailable") < _last(types(api, session_id), "turn.started")
 
 
+@pytest.mark.behaviour("mcp.start.again-after-put")
+def test_a_put_on_a_paused_workspace_starts_its_servers_when_it_wakes(api: Api) -> None:
+    session_id = api.session({"agent": {"tools": [SERVER]}})
+    api.say(session_id, "one")
+    api.emulator.clock.advance(301)
+    api.emulator.mcp.down("docs")
+
+    put(api, session_id, SERVER)
+    api.say(session_id, "two")
+
+    assert unavailable(api, session_id) == ["docs"]
+    assert types(api, session_id).index("sandbox.resumed") < types(api, session_id).index("mcp.unavailable")
+
+
 @pytest.mark.behaviour("mcp.start.again-after-put", "mcp.optional.once-a-start")
 def test_a_server_that_is_still_down_after_a_put_is_told_of_again(api: Api) -> None:
     session_id = api.session({"agent": {"tools": [SERVER]}})

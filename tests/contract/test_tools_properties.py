@@ -1,7 +1,7 @@
 """Any valid tool set and any malformed body, by the thousand and always the same ones (contract §5).
 
 Straight into the application: a socket would add nothing but time. What is valid is decided by
-`tool_rules`, so a spoilt body that happens to be valid must be taken. Twelve thousand are malformed.
+`tool_rules`, so a spoilt body that happens to be valid must be taken. More than ten thousand are malformed.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def prober(gobare: Emulator) -> Prober:
 def test_any_valid_set_comes_back_equal_less_its_secrets(prober: Prober) -> None:
     taken = 0
 
-    @settings(repeatable, max_examples=100)
+    @settings(repeatable, max_examples=70)
     @given(configurations=st.lists(CONFIGURATIONS, min_size=3, max_size=3))
     def check(configurations: list[dict[str, Any]]) -> None:
         nonlocal taken
@@ -149,7 +149,7 @@ def test_any_valid_set_comes_back_equal_less_its_secrets(prober: Prober) -> None
         prober.check()
 
     check()
-    assert taken == 300
+    assert taken == 210
     assert prober.refused == 0
 
 
@@ -190,16 +190,16 @@ def test_any_value_in_the_place_of_any_other_is_refused_or_taken_by_the_rules(pr
 
 @pytest.mark.behaviour("tools.any-malformed-body", "tools.put.changes-nothing-when-refused")
 def test_any_spoilt_configuration_is_refused_or_taken_by_the_rules(prober: Prober) -> None:
-    @settings(repeatable, max_examples=50)
+    @settings(repeatable, max_examples=40)
     @given(configuration=CONFIGURATIONS, seed=SEEDS)
     def check(configuration: dict[str, Any], seed: int) -> None:
         random = Random(seed)
-        for _ in range(50):
+        for _ in range(40):
             prober.both(spoilt(random, configuration))
         prober.check()
 
     check()
-    assert prober.refused >= 4000
+    assert prober.refused >= 2500
 
 
 @pytest.mark.behaviour("tools.any-malformed-body", "tools.put.changes-nothing-when-refused")

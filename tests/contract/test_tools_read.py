@@ -6,7 +6,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.contract.tool_doors import BUILT_INS, FUNCTION, POST, PROCESS, PUT, SERVER, Door, at_both_doors, put, read
+from tests.contract.tool_doors import (
+    BUILT_INS,
+    FUNCTION,
+    POST,
+    PROCESS,
+    PUT,
+    SERVER,
+    Door,
+    at_both_doors,
+    put,
+    read,
+    without,
+)
 
 if TYPE_CHECKING:
     from tests.support import Api
@@ -51,6 +63,30 @@ ENTRIES: Final[dict[str, dict[str, Any]]] = {
 @pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES.keys())
 def test_an_entry_comes_back_as_it_was_sent(api: Api, door: Door, entry: dict[str, Any]) -> None:
     assert door.configured(api, tools=[entry])["tools"] == [entry]
+
+
+# From the Tools page: what is put, and what of it is read back differently.
+EXAMPLES: Final[list[tuple[list[dict[str, Any]], dict[str, Any]]]] = [
+    ([{"type": "web_search"}, {"type": "web_fetch"}], {}),
+    ([FUNCTION | {"description": "Look up the delivery status of an order by id.", "parameters": SCHEMA}], {}),
+    (
+        [SERVER | {"headers": {"x-api-key": "…"}, "allowed_tools": ["search", "fetch"], "required": True}],
+        {"redacted": ["headers.x-api-key"]},
+    ),
+    ([SERVER | {"allowed_tools": ["search"], "authorization": "…"}], {"redacted": ["authorization"]}),
+    ([], {}),
+]
+
+
+@pytest.mark.behaviour("tools.page.examples", "tools.redacted.names")
+@at_both_doors
+@pytest.mark.parametrize(("tools", "instead"), EXAMPLES, ids=range(len(EXAMPLES)))
+def test_the_examples_of_the_page_read_back_as_it_shows(
+    api: Api, door: Door, tools: list[dict[str, Any]], instead: dict[str, Any]
+) -> None:
+    shown = [without(tool, "headers", "authorization") | instead for tool in tools]
+
+    assert door.configured(api, tools=tools)["tools"] == shown
 
 
 @pytest.mark.behaviour("tools.put.answers-what-get-answers")

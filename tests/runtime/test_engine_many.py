@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import threading
 import time
@@ -11,6 +12,7 @@ import pytest
 
 from emulator import Emulator, embedded
 from emulator.loops import EmulatorStuck
+from emulator.runtime.simulated import SimulatedServer
 from tests.support import WAIT, Api
 
 if TYPE_CHECKING:
@@ -95,6 +97,62 @@ def test_sessions_do_not_mix_their_state(gobare: Emulator) -> None:
     for name, session in sessions.items():
         said = [item["content"] for item in api.items(session) if item.get("role") == "assistant"]
         assert said == [f"{name} 1: ['{name}1']", f"{name} 2: ['{name}1', '{name}2']"]
+
+
+def test_messages_that_meet_while_servers_connect_begin_one_turn(
+    gobare: Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = asyncio.Event()
+
+    async def connect(self: SimulatedServer) -> None:
+        await gate.wait()
+
+    monkeypatch.setattr(SimulatedServer, "connect", connect)
+
+    @gobare.agent
+    async def agent(turn: Turn) -> None:
+        await turn.ask(f"{turn.message}?")
+
+    api = Api(gobare)
+    docs = {"type": "mcp", "name": "docs", "url": "https://mcp.example.com/mcp"}
+    session = api.session({"agent": {"tools": [docs]}})
+    engine = gobare.socket.deployment.engine
+
+    async def meet() -> list[int | None]:
+        found = engine.world.find_session(session)
+        assert found is not None
+        tasks = [asyncio.ensure_future(engine.message(*found, text)) for text in ("first", "second")]
+        for _ in range(10):
+            await asyncio.sleep(0)
+        gate.set()
+        return await asyncio.gather(*tasks)
+
+    assert gobare.run(meet()) == [None, 1]
+    gobare.settle()
+    assert [action["name"] for action in api.actions(session)] == ["first?"]
+    assert [event["type"] for event in api.events(session)].count("sandbox.created") == 1
+
+
+def test_the_reply_waits_for_the_queued_turn_whose_servers_connect(
+    gobare: Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def connect(self: SimulatedServer) -> None:
+        await asyncio.sleep(0.03)
+
+    monkeypatch.setattr(SimulatedServer, "connect", connect)
+
+    @gobare.agent
+    async def agent(turn: Turn) -> None:
+        await turn.ask(f"{turn.message}?")
+
+    api = Api(gobare)
+    session = api.session()
+    api.say(session, "first")
+    api.say(session, "second")
+    api.put(f"/v1/sessions/{session}/tools", {"tools": [{"type": "mcp", "name": "docs", "command": "docs"}]})
+    (first,) = api.actions(session)
+    api.send(session, {"type": "input.question_answer", "call_id": first["call_id"], "answer": "yes"})
+    assert [action["name"] for action in api.actions(session)] == ["second?"]
 
 
 def test_two_emulators_never_meet() -> None:

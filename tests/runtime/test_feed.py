@@ -45,7 +45,8 @@ class Live:
 async def begun(reader: Reader) -> AsyncIterator[bytes]:
     """A reader's chunks, past the reconnect delay."""
     chunks = reader.chunks()
-    assert await anext(chunks) == b"retry: 2000\n\n"
+    async with asyncio.timeout(5):
+        assert await anext(chunks) == b"retry: 2000\n\n"
     return chunks
 
 
@@ -208,12 +209,24 @@ async def test_events_recorded_during_a_replay_follow_it_once() -> None:
     for n in range(2 * BATCH):
         live.keep(f"{n}")
     chunks = await begun(live.open(cursor=0))
-    first = await anext(chunks)
+    async with asyncio.timeout(5):
+        first = await anext(chunks)
     assert first.count(b"\n\n") == BATCH
     live.keep("during")
     live.show("shown")
     words = await heard(chunks, "shown")
     assert words == [*(f"{n}" for n in range(BATCH, 2 * BATCH)), "during", "shown"]
+
+
+@on_a_loop
+async def test_what_nobody_was_told_of_yet_is_replayed_and_not_told_again() -> None:
+    live = Live()
+    watching = await begun(live.open())
+    live.organization.log.append("s", "user.context", {"text": "recorded"})
+    chunks = await begun(live.open(cursor=0))
+    live.keep("last")
+    assert await heard(chunks, "last") == ["recorded", "last"]
+    assert await heard(watching, "last") == ["recorded", "last"]
 
 
 @on_a_loop
@@ -233,7 +246,8 @@ async def test_a_waiting_reader_is_woken_by_the_end() -> None:
     waiting = asyncio.ensure_future(heard(chunks, "never"))
     await asyncio.sleep(0)
     live.feed.end()
-    assert await waiting == []
+    async with asyncio.timeout(5):
+        assert await waiting == []
 
 
 @on_a_loop
@@ -270,4 +284,5 @@ async def test_a_quiet_stream_is_pinged_and_a_busy_one_is_not() -> None:
     chunks = await begun(live.open())
     live.keep("kept")
     assert await heard(chunks, "kept") == ["kept"]
-    assert await anext(chunks) == b": ping\n\n"
+    async with asyncio.timeout(5):
+        assert await anext(chunks) == b": ping\n\n"
