@@ -68,18 +68,17 @@ def names_a_secret(key: str) -> bool:
 
 def scrub_value(value: Any) -> Any:
     """`scrub` applied to every string of a JSON value; what a key says is a secret is withheld."""
-    match value:
-        case str():
-            return scrub(value)
-        case list():
-            return [scrub_value(entry) for entry in value]
-        case dict():
-            return {
-                scrub(key): WITHHELD if isinstance(entry, str) and names_a_secret(key) else scrub_value(entry)
-                for key, entry in value.items()
-            }
-        case _:
-            return value
+    kind = type(value)
+    if kind is str:
+        return scrub(value)
+    if kind is dict:
+        return {
+            scrub(key): WITHHELD if type(entry) is str and names_a_secret(key) else scrub_value(entry)
+            for key, entry in value.items()
+        }
+    if kind is list:
+        return [scrub_value(entry) for entry in value]
+    return value
 
 
 def size_of(value: Any) -> str:

@@ -151,6 +151,53 @@ def _config() -> Config:
     return config
 
 
+class Corked:
+    """A transport that sends the head of a response together with what follows it.
+
+    The HTTP server writes the two one after the other; one packet costs half of two.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._head = b""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Send, or keep for a moment what begins a response."""
+        if self._head:
+            head, self._head = self._head, b""
+            self._transport.write(head + data)
+        elif data.startswith(b"HTTP/1.1 "):
+            self._head = data
+            self._loop.call_soon(self.flush)
+        else:
+            self._transport.write(data)
+
+    def flush(self) -> None:
+        """Send what is kept."""
+        if self._head:
+            head, self._head = self._head, b""
+            self._transport.write(head)
+
+    def close(self) -> None:
+        self.flush()
+        self._transport.close()
+
+
+@cache
+def corked(protocol_class: Any) -> Any:
+    """An HTTP protocol class of the server's that writes through `Corked`."""
+
+    class Protocol(protocol_class):  # type: ignore[misc]
+        def connection_made(self, transport: asyncio.Transport) -> None:
+            super().connection_made(Corked(transport, self.loop))
+
+    return Protocol
+
+
 class Socket:
     """One listening socket and the deployment behind it. Lives on the loop it is started on."""
 
@@ -188,7 +235,7 @@ class Socket:
         app_state = {"emulator": self}
 
         def protocol() -> asyncio.Protocol:
-            made: Any = protocol_class(config=config, server_state=self.state, app_state=app_state, _loop=loop)
+            made: Any = corked(protocol_class)(config=config, server_state=self.state, app_state=app_state, _loop=loop)
             made.logger = _QUIET
             # An access log has addresses in it, and addresses may have secrets in them.
             made.access_log = False

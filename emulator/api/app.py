@@ -25,6 +25,7 @@ from emulator.runtime.journal import Entry
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
+    from emulator.api.operations import Operation
     from emulator.domain import idempotency
     from emulator.runtime.deployment import Deployment
     from emulator.runtime.feed import Reader
@@ -59,6 +60,8 @@ class Api:
         request_id = world.ids.request()
         headers: Headers = [(b"x-request-id", request_id.encode()), LINK]
         entry = Entry(scope["method"], scrub(scope["path"]), {}, 0, request_id, world.now())
+        operation: Operation | None = None
+        call: Call | None = None
         key: idempotency.Scope | None = None
         try:
             operation, values = self._routes.find(scope["method"], scope["raw_path"])
@@ -68,72 +71,74 @@ class Api:
             except gates.Limited as limited:
                 headers += limited.budget
                 raise
-            finally:
-                if call.maybe_token is not None:
-                    entry.token_id = call.maybe_token.id
             gates.check_scope(operation, call)
             key, answer = gates.claim_key(operation, call, scope["raw_path"])
             if answer is not None:
                 key = None
-                await _send(send, entry, deployment, headers, answer.status, answer.body)
+                await _send(send, entry, headers, answer.status, answer.body)
                 return
             if scope["query_string"]:
                 call.query = parse.read_query(scope["query_string"], operation.query)
                 entry.query = {name: scrub(str(value)) for name, value in call.query.items()}
             if operation.writes:
-                await gates.read_body(operation, call, receive, entry)
+                await gates.read_body(operation, call, receive)
             reply = await operation.handler(call)
             if isinstance(reply, Stream):
-                await _stream(scope, receive, send, entry, deployment, headers, reply.reader)
+                entry.token_id = call.token.id
+                entry.status = 200
+                deployment.journal.add(entry, world.settings.journal_limit)
+                await _stream(receive, send, deployment, headers, reply.reader)
                 return
             status = reply.status or operation.status
             body = render.encode(reply.content)
             if key is not None:
                 world.keys.finish(key, status, body, world.now())
                 key = None
-            await _send(send, entry, deployment, headers + reply.headers, status, body)
+            await _send(send, entry, headers + reply.headers, status, body)
         except Refusal as refused:
-            await _refuse(send, entry, deployment, headers, refused)
+            await _refuse(send, entry, headers, refused)
         except parse.Disconnected:
             pass
         except Exception as error:
             _log(request_id, error)
-            await _refuse(send, entry, deployment, headers, Refusal("internal_error", INTERNAL_MESSAGE))
+            await _refuse(send, entry, headers, Refusal("internal_error", INTERNAL_MESSAGE))
         finally:
             if key is not None:
                 world.keys.finish(key, 0, b"", world.now())
             entry.duration_ms = round((stopwatch() - started) * 1000, 3)
+            if operation is None or not operation.stream or entry.status != 200:
+                # After the answer has gone out: the client need not wait for it.
+                _note(deployment, entry, operation, call)
 
 
-async def _send(send: Send, entry: Entry, deployment: Deployment, headers: Headers, status: int, body: bytes) -> None:
+def _note(deployment: Deployment, entry: Entry, operation: Operation | None, call: Call | None) -> None:
+    """Put a request that was answered into the journal."""
+    if call is not None and operation is not None:
+        if call.maybe_token is not None:
+            entry.token_id = call.maybe_token.id
+        entry.body = gates.kept_body(operation, call)
+    if entry.status:
+        deployment.journal.add(entry, deployment.world.settings.journal_limit)
+
+
+async def _send(send: Send, entry: Entry, headers: Headers, status: int, body: bytes) -> None:
     entry.status = status
-    deployment.journal.add(entry, deployment.world.settings.journal_limit)
     length = (b"content-length", b"%d" % len(body))
     await send({"type": "http.response.start", "status": status, "headers": [_JSON, length, *headers]})
     await send({"type": "http.response.body", "body": body})
 
 
-async def _refuse(send: Send, entry: Entry, deployment: Deployment, headers: Headers, refused: Refusal) -> None:
+async def _refuse(send: Send, entry: Entry, headers: Headers, refused: Refusal) -> None:
     entry.code = refused.code
     extra = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in refused.headers.items()]
     if refused.retry_after is not None:
         extra.append((b"retry-after", b"%d" % refused.retry_after))
     body = render.encode(render.refusal(refused, entry.request_id))
-    await _send(send, entry, deployment, headers + extra, refused.status, body)
+    await _send(send, entry, headers + extra, refused.status, body)
 
 
-async def _stream(
-    scope: Scope,
-    receive: Receive,
-    send: Send,
-    entry: Entry,
-    deployment: Deployment,
-    headers: Headers,
-    reader: Reader,
-) -> None:
+async def _stream(receive: Receive, send: Send, deployment: Deployment, headers: Headers, reader: Reader) -> None:
     """Send an event stream until it ends, its client leaves, or it falls too far behind."""
-    entry.status = 200
-    deployment.journal.add(entry, deployment.world.settings.journal_limit)
 
     async def write() -> None:
         await send({"type": "http.response.start", "status": 200, "headers": [_EVENTS, _NO_CACHE, *headers]})

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Call:
-    """A request that has passed every gate. `body` is the parsed request shape, if there is one."""
+    """A request that has passed every gate. `body` is the parsed request shape, if there is one.
+
+    `sent` is the body before that: bytes, then JSON. It may hold secrets and is only for the journal to pick from.
+    """
 
     deployment: Deployment
     request_id: str
@@ -23,6 +26,7 @@ class Call:
     query: dict[str, Any]
     headers: dict[bytes, bytes]
     body: Any = None
+    sent: bytes | dict[str, Any] | None = field(default=None, repr=False)
     maybe_token: Token | None = None
 
     @property

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from emulator.api.call import Call
     from emulator.api.operations import Operation
     from emulator.domain.idempotency import Answer, Scope
-    from emulator.runtime.journal import Entry
 
 
 def check_token(operation: Operation, call: Call) -> tuple[tuple[bytes, bytes], ...]:
@@ -61,23 +60,27 @@ def claim_key(operation: Operation, call: Call, raw_path: bytes) -> tuple[Scope 
     return scope, call.world.keys.begin(scope, call.world.now())
 
 
-async def read_body(operation: Operation, call: Call, receive: Receive, entry: Entry) -> None:
-    """Read, size, decode and shape the body; what the journal may keep of it is put on `entry`."""
+async def read_body(operation: Operation, call: Call, receive: Receive) -> None:
+    """Read, size, decode and shape the body. What was sent is left on the call for the journal."""
     settings = call.world.settings
     ceiling = settings.create_body_limit if operation.creates_session else settings.body_limit
-    body = await parse.read_body(receive, call.headers, ceiling)
+    call.sent = body = await parse.read_body(receive, call.headers, ceiling)
     if operation.request is None:
         # Some clients send a content type, some an empty object, with calls that take no body.
         if body.strip() not in (b"", b"{}", b"null"):
             raise parse.no_body(body)
         return
-    try:
-        value: dict[str, Any] = parse.read_json(body)
-    except Refusal:
-        entry.body = f"[{len(body)} bytes that are not a JSON object]"
-        raise
-    model = operation.request.model
-    entry.body = parse.kept(model, value)
+    call.sent = value = parse.read_json(body)
     if operation.narrow is not None and (scope := operation.narrow(value)) is not None:
         call.token.require(scope)
-    call.body = parse.shaped(model, value)
+    call.body = parse.shaped(operation.request.model, value)
+
+
+def kept_body(operation: Operation, call: Call) -> Any:
+    """What the journal keeps of what was sent."""
+    sent = call.sent
+    if operation.request is None or not sent:
+        return None
+    if isinstance(sent, bytes):
+        return f"[{len(sent)} bytes that are not a JSON object]"
+    return parse.kept(operation.request.model, sent)

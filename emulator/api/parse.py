@@ -12,6 +12,8 @@ from math import isinf
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from urllib.parse import unquote_to_bytes
 
+from pydantic_core import to_json
+
 from emulator import render
 from emulator.domain.limits import KEY, PAGE
 from emulator.redaction import scrub
@@ -71,7 +73,7 @@ def read_json(body: bytes) -> dict[str, Any]:
         raise invalid("The request body is not valid JSON (UTF-8, no NaN or Infinity, nesting below 200).") from None
     if not isinstance(value, dict):
         raise invalid(f"The request body must be a JSON object; {_a_kind(value)} was sent.")
-    if (b"e" in body or b"E" in body or len(body) > 300) and _has_infinity(value):
+    if b"Infinity" in to_json(value, inf_nan_mode="constants") and _has_infinity(value):
         raise invalid("The request body has a number that is too large to be represented.")
     return value
 
@@ -175,7 +177,9 @@ def idempotency_key(header: bytes | None) -> str | None:
 def segments(raw_path: bytes) -> list[str] | None:
     """The segments of a path, each percent-decoded after splitting. `None` when one is not UTF-8."""
     try:
-        return [(unquote_to_bytes(part) if b"%" in part else part).decode() for part in raw_path.split(b"/")[1:]]
+        if b"%" not in raw_path:
+            return raw_path.decode().split("/")[1:]
+        return [unquote_to_bytes(part).decode() for part in raw_path.split(b"/")[1:]]
     except UnicodeDecodeError:
         return None
 

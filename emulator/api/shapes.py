@@ -81,21 +81,24 @@ def shape_of(model: type[BaseModel]) -> Shape:
 
 def kept(shape: Shape | None, value: Any) -> Any:
     """What the journal keeps of `value`: what the API knows, where it belongs, and is no secret; else the size."""
-    if shape is not None and not shape.secret:
+    if shape is None or shape.secret:
+        return f"[{size_of(value)}]"
+    kind = type(value)
+    if kind is dict:
         shape = shape.of(value)
-        if isinstance(value, dict):
-            if shape.fields is not None:
-                return {scrub(key): kept(shape.fields.get(key), entry) for key, entry in value.items()}
-            if shape.values is not None:
-                named = {key: None if names_a_secret(key) else shape.values for key in value}
-                return {scrub(key): kept(named[key], entry) for key, entry in value.items()}
-            if shape.free:
-                return scrub_value(value)
-        elif isinstance(value, list):
-            if shape.entries is not None:
-                return [kept(shape.entries, entry) for entry in value]
-        elif shape.plain:
+        fields = shape.fields
+        if fields is not None:
+            return {key if key in fields else scrub(key): kept(fields.get(key), entry) for key, entry in value.items()}
+        if shape.values is not None:
+            named = {key: None if names_a_secret(key) else shape.values for key in value}
+            return {scrub(key): kept(named[key], entry) for key, entry in value.items()}
+        if shape.free:
             return scrub_value(value)
+    elif kind is list:
+        if (entries := shape.entries) is not None:
+            return [kept(entries, entry) for entry in value]
+    elif shape.plain:
+        return scrub(value) if kind is str else value
     return f"[{size_of(value)}]"
 
 

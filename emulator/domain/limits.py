@@ -40,10 +40,12 @@ class Budget:
     per_minute: int
     left: float
     at: int
+    fixed: tuple[tuple[bytes, bytes], ...] = ()
 
     @classmethod
     def full(cls, resource: str, per_minute: int, now: int) -> Budget:
-        return cls(resource, per_minute, float(per_minute), now)
+        fixed = ((b"x-ratelimit-limit", b"%d" % per_minute), (b"x-ratelimit-resource", resource.encode()))
+        return cls(resource, per_minute, float(per_minute), now, fixed)
 
     def take(self, now: int) -> int | None:
         """Spend one call. `None`, or the whole seconds to wait where there was none; that costs nothing."""
@@ -58,8 +60,7 @@ class Budget:
         """The four budget headers, as of the last `take` (contract §1)."""
         reset = ceil((self.per_minute - self.left) * 60 / self.per_minute)
         return (
-            (b"x-ratelimit-limit", b"%d" % self.per_minute),
+            *self.fixed,
             (b"x-ratelimit-remaining", b"%d" % floor(self.left)),
             (b"x-ratelimit-reset", b"%d" % reset),
-            (b"x-ratelimit-resource", self.resource.encode()),
         )

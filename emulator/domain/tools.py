@@ -157,7 +157,7 @@ def _check_transport(tool: McpTool, path: str) -> None:
 
 
 def _parses(url: str) -> bool:
-    if any(character.isspace() or not character.isprintable() for character in url):
+    if " " in url or not url.isprintable():
         return False
     try:
         parts = urlsplit(url)

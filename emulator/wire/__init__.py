@@ -5,7 +5,7 @@ Making models takes time, so a table of operations names its shapes and they are
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 
-@dataclass(frozen=True, slots=True)
 class Named:
     """A shape by its module and name: `tools.ToolsRequest`."""
 
-    path: str
+    def __init__(self, path: str) -> None:
+        self.path = path
 
-    @property
+    @cached_property
     def model(self) -> type[BaseModel]:
         """The shape itself. Raises `AttributeError` for a name that is not there."""
         module, _, name = self.path.partition(".")
