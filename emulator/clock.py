@@ -120,15 +120,6 @@ class Clock:
         """Run `callback` once `seconds` have passed on this clock."""
         return self.call_at(self.now() + round(seconds * 1000), callback)
 
-    async def wait(self, seconds: float) -> None:
-        """Wait for `seconds` of this clock."""
-        done = asyncio.get_running_loop().create_future()
-        timer = self.call_in(seconds, lambda: None if done.done() else done.set_result(None))
-        try:
-            await done
-        finally:
-            timer.cancel()
-
     async def pause(self, seconds: float) -> None:
         """Wait for real seconds, whatever this clock says."""
         await asyncio.sleep(seconds)

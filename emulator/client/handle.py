@@ -64,9 +64,12 @@ class Handle:
         """Put a scenario in place, from a file of this machine or as a mapping, and give it as it was taken."""
         return self.perform(requests.load(source))
 
-    def approve(self, call_id: str | None = None, approved: bool = True) -> str:
-        """Decide an approval as the person at the console: the only open one, unless named. Gives its call id."""
-        return self.perform(requests.decide(call_id, {"approved": approved}))
+    def approve(self, call_id: str | None = None, approved: bool = True, *, code: str | None = None) -> str:
+        """Decide an approval as the person at the console: the only open one, unless named. Gives its call id.
+
+        With `approved=False` a `code` (`approval_timeout`, `credential_inspection_denied`) has the platform refuse.
+        """
+        return self.perform(requests.approve(call_id, approved, code))
 
     def answer(self, text: str, call_id: str | None = None) -> str:
         """Answer a question as the person at the console: the only open one, unless named. Gives its call id."""
@@ -196,9 +199,9 @@ class AsyncHandle:
         """As `Handle.load`."""
         return await self.perform(requests.load(source))
 
-    async def approve(self, call_id: str | None = None, approved: bool = True) -> str:
+    async def approve(self, call_id: str | None = None, approved: bool = True, *, code: str | None = None) -> str:
         """As `Handle.approve`."""
-        return await self.perform(requests.decide(call_id, {"approved": approved}))
+        return await self.perform(requests.approve(call_id, approved, code))
 
     async def answer(self, text: str, call_id: str | None = None) -> str:
         """As `Handle.answer`."""

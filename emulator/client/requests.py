@@ -101,6 +101,10 @@ def server_script(server: str, connects: Iterable[str | Mapping[str, str]]) -> R
     return Request("PUT", _path("mcp", server), _nothing, {"script": script})
 
 
+def approve(call_id: str | None, approved: bool, code: str | None) -> Request[str]:
+    return decide(call_id, _given(approved=approved, code=code))
+
+
 def decide(call_id: str | None, decision: dict[str, Any]) -> Request[str]:
     path = _path("actions") if call_id is None else _path("actions", call_id)
     return Request("POST", path, lambda answer: str(answer["call_id"]), decision)

@@ -93,7 +93,9 @@ async def _take(call: Call, place: Place, body: Any, sent: str) -> Any:
     engine = call.deployment.engine
     match sent:
         case "approved":
-            outcome = engine.actions.approval(organization, session, action.call_id, body.approved)
+            if body.code is not None and body.approved:
+                raise invalid("`code` goes with `approved: false`: it is why the platform refused.")
+            outcome = engine.actions.approval(organization, session, action.call_id, body.approved, body.code)
         case "answer":
             outcome = engine.actions.question_answer(organization, session, action.call_id, body.answer)
         case _:
@@ -114,6 +116,8 @@ async def _take(call: Call, place: Place, body: Any, sent: str) -> Any:
 def _only(body: wire.Decision, names: tuple[str, ...]) -> str:
     """The one field that was sent. Raises 400."""
     sent = [name for name in names if getattr(body, name, None) is not None]
+    if body.code is not None and sent != ["approved"]:
+        raise invalid("`code` goes with `approved: false`: it is why the platform refused.")
     if len(sent) != 1:
         listed = ", ".join(f"`{name}`" for name in names)
         raise invalid(f"Send exactly one of {listed}; {' and '.join(sent) + ' were' if sent else 'none was'} sent.")

@@ -26,6 +26,10 @@ _ANSWERED_BY: Final = {
     "approval": "input.approval",
     "question": "input.question_answer",
 }
+_REFUSED: Final = {
+    "approval_timeout": "Nobody decided about {} in time, so it was refused.",
+    "credential_inspection_denied": "{} would have looked at credentials, which is refused.",
+}
 
 
 class Actions:
@@ -64,11 +68,15 @@ class Actions:
         waiting.set_result(result)
         return "accepted"
 
-    def approval(self, organization: Organization, session: Session, call_id: str, approved: bool) -> str:
-        """Decide an approval (contract §7)."""
-        return self._decide(
-            organization, session, call_id, "approval", ("approval.resolved", {"approved": approved}), approved
-        )
+    def approval(
+        self, organization: Organization, session: Session, call_id: str, approved: bool, code: str | None = None
+    ) -> str:
+        """Decide an approval (contract §7). A `code` says that the platform refused, and why (contract §9)."""
+        decision: dict[str, Any] = {"approved": approved}
+        action = session.actions.get(call_id)
+        if code is not None and action is not None:
+            decision |= {"name": action.name, "code": code, "reason": _REFUSED[code].format(action.name)}
+        return self._decide(organization, session, call_id, "approval", ("approval.resolved", decision), approved)
 
     def question_answer(self, organization: Organization, session: Session, call_id: str, answer: str) -> str:
         """Answer a question (contract §7)."""

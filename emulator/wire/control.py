@@ -174,9 +174,12 @@ class AtRest(Response):
 
 
 class Decision(Request):
-    """What the person at the console says: exactly one of these."""
+    """What the person at the console says: exactly one of these, `code` aside."""
 
     approved: Maybe[bool] = Field(default=None, description="The decision about an approval.")
+    code: Maybe[Literal["approval_timeout", "credential_inspection_denied"]] = Field(
+        default=None, description="With `approved: false`: not the person refused but the platform, for this reason."
+    )
     answer: Maybe[Annotated[str, Field(min_length=1)]] = Field(default=None, description="The answer to a question.")
 
 

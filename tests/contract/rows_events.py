@@ -29,6 +29,12 @@ ROWS: Final = (
     Row("events.artifact", "contract §9", "artifact.created has id, path, size_bytes and turn_id."),
     Row("events.mcp-unavailable", "contract §9", "mcp.unavailable has server, name and reason."),
     Row(
+        "events.platform-refusal-scripted",
+        "contract §9",
+        "The codes approval_timeout and credential_inspection_denied come when scripted, and the agent is refused.",
+        "Nothing here would time an approval out or look for credentials; the control route's `code` says so.",
+    ),
+    Row(
         "events.platform-refusal",
         "contract §9",
         "A refusal by the platform is approval.resolved with name, code and, as reason, the sentence for the agent.",

@@ -267,3 +267,21 @@ def test_whoever_reads_the_session_on_seeing_the_event_finds_the_action(api: Api
             (action,) = api.actions(session)
             assert action["call_id"] == asked.payload["toolCallId"]
             api.answer(session, action)
+
+
+@pytest.mark.behaviour("events.platform-refusal-scripted")
+@pytest.mark.parametrize("code", ["approval_timeout", "credential_inspection_denied"])
+def test_a_scripted_refusal_by_the_platform_is_told_and_the_agent_refused(api: Api, code: str) -> None:
+    @api.emulator.agent
+    async def agent(turn: Turn) -> None:
+        approved = await turn.approve("bash", {"command": "env"})
+        await turn.say(str(approved))
+
+    session = api.session()
+    api.say(session, "Go.")
+    call_id = api.emulator.approve(approved=False, code=code)
+    resolved = next(event for event in api.events(session) if event["type"] == "approval.resolved")["payload"]
+    reason = resolved.pop("reason")
+    assert "bash" in reason
+    assert resolved == {"toolCallId": call_id, "approved": False, "name": "bash", "code": code}
+    assert api.emulator.transcript(session).last_message == "False"

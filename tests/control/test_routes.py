@@ -112,7 +112,13 @@ def test_reading_changes_nothing(gobare: Emulator, api: Api, parked: str) -> Non
         ("GET", "/_emulator/scenario", None, 404, "No scenario is loaded."),
         ("POST", "/_emulator/reset", [1], 400, "This call takes no body"),
         ("POST", "/_emulator/clock/advance", {}, 400, "`seconds` is required."),
-        ("POST", "/_emulator/clock/advance", {"seconds": -1}, 400, "`seconds` must be from 0 to 1000000000; -1 was sent."),
+        (
+            "POST",
+            "/_emulator/clock/advance",
+            {"seconds": -1},
+            400,
+            "must be from 0 to 1000000000; -1 was sent.",
+        ),
         ("POST", "/_emulator/clock/advance", {"seconds": "3"}, 400, "`seconds` must be a number; a string was sent."),
         ("POST", "/_emulator/clock/advance", {"minutes": 3}, 400, "Unknown field `minutes`."),
         ("POST", "/_emulator/tokens", {"scopes": ["sessions:red"]}, 400, "the scopes are cli, sessions:read"),
@@ -597,3 +603,15 @@ def test_the_document_says_where_a_control_token_goes(api: Api) -> None:
     assert "409" in paths["/_emulator/actions"]["post"]["responses"]
     assert paths["/_emulator/tokens"]["post"]["requestBody"]["required"] is False
     assert "201" in paths["/_emulator/tokens"]["post"]["responses"]
+
+
+@pytest.mark.parametrize(
+    "body", [{"approved": True, "code": "approval_timeout"}, {"answer": "x", "code": "approval_timeout"}]
+)
+def test_a_code_goes_with_a_refusal_only(api: Api, body: dict[str, Any]) -> None:
+    api.emulator.load({"agent": [{"otherwise": [{"approve": {"tool": "bash"}}]}]})
+    api.session({"input": "go"})
+    answer = api.post("/_emulator/actions", body, token=None)
+    assert (answer.status, answer.code) == (400, "invalid_request")
+    assert "`code` goes with `approved: false`" in answer.message
+    assert len(api.emulator.report()["unanswered_actions"]) == 1

@@ -75,7 +75,7 @@ def test_a_function_that_failed_is_told() -> None:
         ("Write /workspace/outputs/report.md about this repo.", ["/workspace/outputs/report.md"]),
         ("Write /workspace/outputs/report.md.", ["/workspace/outputs/report.md"]),
         ("(see /workspace/outputs/a.txt), then `/workspace/outputs/b.csv`!", None),
-        ("\"/workspace/outputs/a.json\"; **/workspace/outputs/dir/b.md**?", None),
+        ('"/workspace/outputs/a.json"; **/workspace/outputs/dir/b.md**?', None),
         ("/workspace/outputs/a.md /workspace/outputs/a.md", ["/workspace/outputs/a.md"]),
         ("/workspace/outputs/../secret and /workspace/outputs/a/../b.md", []),
         ("/workspace/outputs/ and /workspace/outputs and /workspace/outputs/dir/", []),
