@@ -19,8 +19,9 @@ def marked() -> dict[str, list[str]]:
             for mark in node.decorator_list:
                 if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.behaviour":
                     for argument in mark.args:
-                        assert isinstance(argument, ast.Constant), f"{path.name}: {node.name} computes its ids"
-                        found.setdefault(argument.value, []).append(f"{path.name}::{node.name}")
+                        value = argument.value if isinstance(argument, ast.Constant) else None
+                        assert isinstance(value, str), f"{path.name}: {node.name} computes its ids"
+                        found.setdefault(value, []).append(f"{path.name}::{node.name}")
     return found
 
 
