@@ -71,6 +71,9 @@ def demo(settings: Settings) -> int:
             main_job(walk)
     except Unexpected as error:
         return _failed(walk, str(error))
+    except BrokenPipeError:
+        # Whoever read along has seen enough.
+        raise
     except (OSError, http.client.HTTPException, RuntimeError, LookupError, TypeError, ValueError) as error:
         return _failed(walk, f"{type(error).__name__}: {error}")
     show(f"\nAll {walk.checks} checks held.")

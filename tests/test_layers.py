@@ -123,7 +123,7 @@ def test_the_domain_holds_no_state_of_its_own() -> None:
 
 def test_no_module_is_longer_than_one_can_read() -> None:
     for module, path in modules():
-        assert len(path.read_text().splitlines()) <= 620, module
+        assert len(path.read_text().splitlines()) <= 450, module
 
 
 def _run(code: str) -> str:
