@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from emulator.embedded import AsyncEmulator, Emulator
     from emulator.runtime.run import ScriptError, TurnOver
     from emulator.runtime.turn import Turn
+    from emulator.scenario_source import ScenarioError
+    from emulator.settings import SettingError
 
 __version__: Final = "0.1.0"
 
@@ -22,7 +24,9 @@ __all__ = [
     "ControlError",
     "Emulator",
     "EmulatorClient",
+    "ScenarioError",
     "ScriptError",
+    "SettingError",
     "Turn",
     "TurnOver",
     "__version__",
@@ -34,7 +38,9 @@ _HOMES: Final = {
     "ControlError": "emulator.client",
     "Emulator": "emulator.embedded",
     "EmulatorClient": "emulator.client",
+    "ScenarioError": "emulator.scenario_source",
     "ScriptError": "emulator.runtime.run",
+    "SettingError": "emulator.settings",
     "Turn": "emulator.runtime.turn",
     "TurnOver": "emulator.runtime.run",
 }

@@ -106,6 +106,7 @@ class Clock:
     def jump(self, seconds: float) -> None:
         """Move the clock without running what falls due in between; that runs right after."""
         self._offset += round(seconds * 1000)
+        self._disarm()
         self._arm()
 
     def call_at(self, when: int, callback: Callable[[], None]) -> Timer:
@@ -137,6 +138,7 @@ class Clock:
                 self._run(heappop(self._timers))
                 await settle()
             self._offset += max(0, target - self.now())
+            self._disarm()
             self._arm()
         return self.now()
 
@@ -144,14 +146,18 @@ class Clock:
         """Forget every timer. Used when the world this clock belongs to ends."""
         self._closed = True
         self._timers.clear()
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
+        self._disarm()
 
     def _head(self) -> Timer | None:
         while self._timers and self._timers[0].callback is None:
             heappop(self._timers)
         return self._timers[0] if self._timers else None
+
+    def _disarm(self) -> None:
+        """Forget the alarm: the clock has moved, so what it was set for is nearer than it was."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
 
     def _arm(self) -> None:
         """Have the loop call `_due` when the head falls due: at once, or, on real time, later."""

@@ -82,6 +82,18 @@ def _loaded(scenario: str | Path | Mapping[str, Any] | None) -> LoadedScenario |
     return load(scenario)
 
 
+class EmbeddedHandle(AsyncHandle):
+    """The awaitable handle of an emulator in this process. `agent` is as the plain one's, not awaited."""
+
+    def __init__(self, emulator: Emulator) -> None:
+        self._emulator = emulator
+        super().__init__(_LocalAsync(emulator), url="", token=emulator.token)
+
+    def agent(self, play: Any = None, /, *, when: Mapping[str, Any] | None = None) -> Any:
+        """As `Emulator.agent`."""
+        return self._emulator.agent(play, when=when)
+
+
 class Emulator(Handle):
     """An emulator in this process, on a port of its own, started by `start` or as a context manager.
 
@@ -111,20 +123,33 @@ class Emulator(Handle):
             "allow_hosts": allow_hosts,
         }
         self._started = False
+        self._socket: Socket | None = None
         super().__init__(_Local(self), url="", token=token)
-        self.aio = AsyncHandle(_LocalAsync(self), url="", token=token)
+        self.aio = EmbeddedHandle(self)
+
+    @property
+    def running(self) -> bool:
+        """Whether it has been started and not stopped."""
+        return self._started
+
+    @property
+    def socket(self) -> Socket:
+        """The listening socket. Raises `RuntimeError` before the start."""
+        if self._socket is None:
+            raise RuntimeError("this emulator is not running: start it, or use it as a context manager")
+        return self._socket
 
     def start(self) -> Emulator:
         """Bind, then serve. Returns itself once requests are answered. Raises `OSError`."""
         bound = bind(*self._address)
         self.loop = _BACKGROUND.get()
-        self.socket = Socket(
+        self._socket = Socket(
             bound, settings=self._settings, holder=self.loop.holder, scenario=self._scenario, **self._options
         )
         self.url = self.aio.url = self.socket.url
+        self._started = True
         self.loop.run(self.socket.start())
         self.loop.sockets.add(self.socket)
-        self._started = True
         return self
 
     def stop(self) -> None:
@@ -154,7 +179,10 @@ class Emulator(Handle):
         self.stop()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the emulator's loop and wait for it."""
+        """Run a coroutine on the emulator's loop and wait for it. Raises `RuntimeError` when it is not running."""
+        if not self._started:
+            coroutine.close()
+            raise RuntimeError("this emulator is not running: start it, or use it as a context manager")
         return self.loop.run(coroutine)
 
     def agent(self, play: Any = None, /, *, when: Mapping[str, Any] | None = None) -> Any:
@@ -178,9 +206,9 @@ class Emulator(Handle):
         return register if play is None else register(play)
 
     @property
-    def faults(self) -> list[Fault]:
+    def script_errors(self) -> list[Fault]:
         """The script errors so far, with their exceptions."""
-        return self.socket.deployment.engine.faults
+        return self.socket.deployment.engine.script_errors
 
     @property
     def blocked(self) -> list[str]:
@@ -191,12 +219,11 @@ class Emulator(Handle):
         return f"<Emulator {self.url if self._started else 'stopped'}>"
 
 
-class AsyncEmulator(AsyncHandle):
-    """`Emulator` for async code: `async with AsyncEmulator() as gobare`. Every name is awaited."""
+class AsyncEmulator(EmbeddedHandle):
+    """`Emulator` for async code: `async with AsyncEmulator() as gobare`. Every name but `agent` is awaited."""
 
     def __init__(self, **options: Any) -> None:
-        self._emulator = Emulator(**options)
-        super().__init__(_LocalAsync(self._emulator), url="", token=self._emulator.token)
+        super().__init__(Emulator(**options))
 
     async def __aenter__(self) -> AsyncEmulator:
         from anyio import to_thread
@@ -210,7 +237,3 @@ class AsyncEmulator(AsyncHandle):
 
         with CancelScope(shield=True):
             await to_thread.run_sync(self._emulator.stop)
-
-    def agent(self, play: Any = None, /, *, when: Mapping[str, Any] | None = None) -> Any:
-        """As `Emulator.agent`."""
-        return self._emulator.agent(play, when=when)

@@ -123,12 +123,13 @@ def _check(emulator: Emulator) -> None:
     from emulator.loops import EmulatorStuck
 
     try:
-        emulator.rest(_LAST_SECONDS)
+        if emulator.running:
+            emulator.rest(_LAST_SECONDS)
     except EmulatorStuck as stuck:
         pytest.fail(str(stuck), pytrace=False)
     if emulator.blocked:
         pytest.fail(emulator.blocked[0], pytrace=False)
-    for fault in emulator.faults:
+    for fault in emulator.script_errors:
         if isinstance(fault.error, KeyboardInterrupt | SystemExit | GeneratorExit | pytest.exit.Exception):
             # These would end the whole run, which was not the script's to end.
             raise RuntimeError(f"the script raised {fault.message}") from fault.error
@@ -140,7 +141,7 @@ def _note_faults(item: pytest.Item) -> None:
     for emulator in _emulators(item):
         for text in emulator.blocked:
             item.add_report_section("call", "gobare script", text)
-        for fault in emulator.faults:
+        for fault in emulator.script_errors:
             lines = traceback.format_exception(fault.error)
             item.add_report_section("call", "gobare script", f"at {fault.where}\n{''.join(lines)}")
 

@@ -60,7 +60,9 @@ class Settings:
         0.0, "how long after a PUT of tools on a running workspace what writes to it is refused as not ready"
     )
     connections: tuple[Connection, ...] = _setting(
-        (Connection("MiniMax", "minimax", "MiniMax-M3"),), "model connections of an organization; the first is default"
+        (Connection("MiniMax", "minimax", "MiniMax-M3"),),
+        "model connections of an organization; the first is default",
+        at_start=True,
     )
     github: bool = _setting(True, "whether organizations have GitHub connected")
     workspace_recovery: Literal["works", "fails"] = _setting(
@@ -200,6 +202,9 @@ def _check(name: str, value: Any) -> Any:
     return checked
 
 
+_KINDS: Final[Mapping[Any, str]] = {int: "an integer", float: "a number", bool: "true or false", str: "text"}
+
+
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
@@ -223,4 +228,4 @@ def _checked(name: str, value: Any, kind: Any) -> Any:
         return float(value)
     if type(value) is kind:
         return value
-    raise SettingError(f"`{name}` is a {kind.__name__}, not {type(value).__name__}.")
+    raise SettingError(f"`{name}` is {_KINDS[kind]}, which {value!r} is not.")

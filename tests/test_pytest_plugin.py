@@ -192,7 +192,7 @@ def test_it(gobare):
     ("mark", "said"),
     [
         ("sed=5", "`sed` is not a setting. Did you mean `seed`?"),
-        ('seed="five"', "`seed` is a int"),
+        ('seed="five"', "`seed` is an integer, which 'five' is not"),
         ('scenario="nowhere.yaml"', "there is no scenario file nowhere.yaml"),
         ('"positional"', "the gobare marker takes names"),
     ],

@@ -204,15 +204,23 @@ def _repo(call: Call, environment: wire.EnvironmentConfig | None) -> str | None:
                 "Console under Settings, App integrations, then create the session again."
             )
         return repo
-    # An address over https or ssh, or a host without either, may go on behind the two names.
-    path = urlsplit(repo).path if "://" in repo else repo.rpartition(":")[2]
-    parts = [part for part in path.split("/") if part]
-    if len(parts) > 2 and "." in parts[0] and "://" not in repo:
-        del parts[0]
-    corrected = "/".join(parts[:2]).removesuffix(".git")
+    corrected = _names_in(repo)
     if _REPO.fullmatch(corrected) and corrected != repo:
         raise invalid(f"`environment.repo` is a repository as owner/name, not an address. Send `{corrected}`.")
     raise invalid("`environment.repo` is a repository as owner/name.")
+
+
+def _names_in(address: str) -> str:
+    """The owner/name an address probably means, or anything else where it means none."""
+    # An address over https or ssh, or a host without either, may go on behind the two names.
+    try:
+        path = urlsplit(address).path if "://" in address else address.rpartition(":")[2]
+    except ValueError:
+        return ""
+    parts = [part for part in path.split("/") if part]
+    if len(parts) > 2 and "." in parts[0] and "://" not in address:
+        del parts[0]
+    return "/".join(parts[:2]).removesuffix(".git")
 
 
 def _environment(environment: wire.EnvironmentConfig | None) -> None:

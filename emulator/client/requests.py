@@ -88,17 +88,23 @@ def load(source: str | os.PathLike[str] | Mapping[str, Any]) -> Request[dict[str
     return Request("PUT", _path("scenario"), _same, document, subject=name or "")
 
 
+def _server(name: str) -> str:
+    if not name:
+        raise ControlError("invalid_request", "The name of an MCP server must not be empty.", 400)
+    return _path("mcp", name)
+
+
 def server_down(server: str, reason: str | None, times: int | None) -> Request[None]:
-    return Request("PUT", _path("mcp", server), _nothing, {"state": "down", **_given(reason=reason, times=times)})
+    return Request("PUT", _server(server), _nothing, {"state": "down", **_given(reason=reason, times=times)})
 
 
 def server_up(server: str) -> Request[None]:
-    return Request("PUT", _path("mcp", server), _nothing, {"state": "up"})
+    return Request("PUT", _server(server), _nothing, {"state": "up"})
 
 
 def server_script(server: str, connects: Iterable[str | Mapping[str, str]]) -> Request[None]:
     script = [{"state": connect} if isinstance(connect, str) else dict(connect) for connect in connects]
-    return Request("PUT", _path("mcp", server), _nothing, {"script": script})
+    return Request("PUT", _server(server), _nothing, {"script": script})
 
 
 def approve(call_id: str | None, approved: bool, code: str | None) -> Request[str]:
@@ -133,7 +139,8 @@ def _minted(answer: Any) -> wire.MintedToken:
 
 
 def mint(scopes: Iterable[str] | None, organization: str | None, expires_in: float | None) -> Request[wire.MintedToken]:
-    listed = None if scopes is None else list(scopes)
+    # Text is sent as it is, and refused as what it is: no list.
+    listed = scopes if scopes is None or isinstance(scopes, str) else list(scopes)
     body = _given(scopes=listed, organization=organization, expires_in=expires_in)
     # Not validated: an emulator of another version may tell more.
     return Request("POST", _path("tokens"), _minted, body)

@@ -118,4 +118,4 @@ def _script_errors(engine: Engine) -> list[dict[str, Any]]:
         {"session_id": None, "turn_id": None, "request_id": None, "where": "the event loop", "message": text}
         for text in engine.blocked
     ]
-    return [*(fault.as_json() for fault in engine.faults), *blocked]
+    return [*(fault.as_json() for fault in engine.script_errors), *blocked]

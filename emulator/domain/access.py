@@ -34,8 +34,8 @@ class Token:
 
     @property
     def cli_only(self) -> bool:
-        """Whether every route but health refuses it (contract §3)."""
-        return self.scopes == {"cli"}
+        """Whether it has nothing but cli, if that: every route but health refuses it (contract §3)."""
+        return self.scopes <= {"cli"}
 
     def require(self, *any_of: str) -> None:
         """Raise 403 `permission_denied` unless the token has one of these scopes."""

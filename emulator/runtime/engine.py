@@ -52,7 +52,7 @@ class Engine:
         self.workspaces = Workspaces(world, clock, reach, self._workspace_moved)
         self._runs: dict[str, Run] = {}
         self.actions = Actions(clock, feed, self._runs)
-        self.faults: list[Fault] = []
+        self.script_errors: list[Fault] = []
         self.unmatched: list[dict[str, Any]] = []
         self.not_at_rest: list[dict[str, Any]] = []
         self.blocked: list[str] = []
@@ -282,7 +282,7 @@ class Engine:
 
     def _script_failed(self, run: Run, error: BaseException) -> None:
         fault = fault_of(run, error)
-        self.faults.append(fault)
+        self.script_errors.append(fault)
         if not run.turn.settled:
             told = f"The script failed at {fault.where}: {fault.message}"
             self._settle(run, "fail", {"code": "internal_error", "message": told})

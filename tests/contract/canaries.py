@@ -91,7 +91,7 @@ class Watch(Api):
             yield f"the repr of {type(handle).__name__}", f"{handle!r} {handle}"
         for inside in (emulator.socket, emulator.socket.deployment, emulator.socket.deployment.world):
             yield f"the repr of {type(inside).__name__}", repr(inside)
-        yield "the script errors", json.dumps([fault.as_json() for fault in emulator.faults])
+        yield "the script errors", json.dumps([fault.as_json() for fault in emulator.script_errors])
         yield "the log", "\n".join(f"{record.getMessage()} {record.exc_text}" for record in self._caplog.records)
         out, err = self._capfd.readouterr()
         yield "what was printed", out + err

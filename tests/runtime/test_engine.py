@@ -200,7 +200,7 @@ def test_a_verb_used_after_the_end_raises_and_shows_nothing(gobare: Emulator, ve
         *(["turn.ended"] if ending == "cancelled" else []),
         "user.context",
     ]
-    assert gobare.faults == []
+    assert gobare.script_errors == []
 
 
 def test_the_turn_is_settled_before_its_script_unwinds(gobare: Emulator) -> None:

@@ -75,7 +75,7 @@ def test_what_the_api_does_not_allow_fails_the_turn_by_name(play: Play, named: l
         gobare.agent(play)
         session = api.session(TOOLS)
         assert api.say(session, "Go.").status == 202
-        (fault,) = gobare.faults
+        (fault,) = gobare.script_errors
         assert isinstance(fault.error, ScriptError)
         for name in named:
             assert name in fault.message
@@ -108,7 +108,7 @@ def test_whatever_a_script_raises_fails_the_turn_and_not_the_server(error: BaseE
         gobare.agent(_raise(error))
         session = api.session()
         assert api.say(session, "Go.").status == 202
-        (fault,) = gobare.faults
+        (fault,) = gobare.script_errors
         assert fault.error is error
         assert fault.message == f"{type(error).__name__}: boom"
         assert fault.where.startswith("test_script_errors.py:")
@@ -116,7 +116,7 @@ def test_whatever_a_script_raises_fails_the_turn_and_not_the_server(error: BaseE
         assert api.turns(session)[0]["status"] == "failed"
         assert api.get(f"/v1/sessions/{session}").json["status"] == "failed"
         assert api.say(session, "Again.").status == 202
-        assert len(gobare.faults) == 2
+        assert len(gobare.script_errors) == 2
 
 
 async def fails_the_test(turn: Turn) -> None:
@@ -156,7 +156,7 @@ def test_an_error_says_where_in_the_script_it_came_from(play: Play, where: str) 
         api.say(session, "Go.")
         for action in api.actions(session):
             api.answer(session, action, "no JSON")
-        (fault,) = gobare.faults
+        (fault,) = gobare.script_errors
         assert fault.where.startswith("test_script_errors.py:")
         assert fault.where.endswith(f" in {where}")
         assert fault.where in api.items(session)[-1]["detail"]["message"]
@@ -171,7 +171,7 @@ def test_an_error_in_one_of_several_verbs_unwinds_the_others() -> None:
         gobare.agent(agent)
         session = api.session(TOOLS)
         api.say(session, "Go.")
-        assert "cancel_order" in gobare.faults[0].message
+        assert "cancel_order" in gobare.script_errors[0].message
         assert (api.actions(session), api.turns(session)[0]["status"]) == ([], "failed")
 
 
@@ -204,7 +204,7 @@ def test_an_agent_that_awaits_what_it_cancelled_has_failed() -> None:
         session = api.session()
         api.say(session, "Go.")
         assert api.turns(session)[0]["status"] == "failed"
-        assert len(gobare.faults) == 1
+        assert len(gobare.script_errors) == 1
 
 
 def test_an_agent_that_cancels_itself_has_failed() -> None:
@@ -220,5 +220,5 @@ def test_an_agent_that_cancels_itself_has_failed() -> None:
         session = api.session()
         api.say(session, "Go.")
         assert api.turns(session)[0]["status"] == "failed"
-        assert len(gobare.faults) == 1
+        assert len(gobare.script_errors) == 1
         assert gobare.report()["agent_not_at_rest"] == []
