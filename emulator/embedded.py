@@ -200,6 +200,10 @@ class Emulator(Handle):
         def register(function: Any) -> Any:
             if not inspect.iscoroutinefunction(function):
                 raise TypeError(f"an agent is a coroutine function (async def), which {function!r} is not")
+            try:
+                inspect.signature(function).bind(None)
+            except TypeError:
+                raise TypeError(f"an agent takes one argument, the turn, which {function!r} does not") from None
             self.socket.deployment.script.add(function, condition)
             return function
 
@@ -207,8 +211,8 @@ class Emulator(Handle):
 
     @property
     def script_errors(self) -> list[Fault]:
-        """The script errors so far, with their exceptions."""
-        return self.socket.deployment.engine.script_errors
+        """The script errors so far, resets notwithstanding, with their exceptions."""
+        return self.socket.script_errors + self.socket.deployment.engine.script_errors
 
     @property
     def blocked(self) -> list[str]:

@@ -34,6 +34,9 @@ class Cuttable(Protocol):
 class AgentBlocked(BaseException):
     """Raised inside an agent that holds the event loop, by the watchdog."""
 
+    def __init__(self) -> None:
+        super().__init__("it held the event loop for seconds")
+
 
 class EmulatorStuck(RuntimeError):
     """The emulator's loop is held by an agent that cannot be interrupted. The message has its stack."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pytest
 
@@ -17,11 +18,16 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
 
     from emulator.embedded import Emulator
+    from emulator.runtime.fault import Fault
     from emulator.settings import Settings
 
 _FIXTURES: Final = ("gobare", "gobare_session")
 # How long a finished test waits for an agent that has not come to rest, before its verdict.
 _LAST_SECONDS: Final = 0.2
+# How many sessions a failed test tells of.
+_SESSIONS: Final = 5
+# What a test has been told of already: an error fails it once.
+_TOLD: Final = pytest.StashKey[list[Any]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,12 +45,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    checked: set[str] = set()
     for item in items:
-        if item.get_closest_marker("gobare") is not None:
-            try:
-                _wanted(item)
-            except ValueError as error:
-                raise pytest.UsageError(f"{item.nodeid}: {error}") from None
+        used = {*_FIXTURES, "gobare_env"} & set(getattr(item, "fixturenames", ()))
+        if item.get_closest_marker("gobare") is None and not (used and config.getini("gobare_scenario")):
+            continue
+        try:
+            _, scenario = _wanted(item)
+            if scenario is not None and repr(scenario) not in checked:
+                checked.add(repr(scenario))
+                _check_scenario(scenario)
+        except ValueError as error:
+            raise pytest.UsageError(f"{item.nodeid}: {error}") from None
 
 
 @pytest.fixture
@@ -55,6 +67,7 @@ def gobare(request: pytest.FixtureRequest) -> Iterator[Emulator]:
     settings, scenario = _wanted(request.node)
     with Emulator(settings=settings, scenario=scenario) as emulator:
         yield emulator
+        _check(emulator, request.node)
 
 
 @pytest.fixture(scope="session")
@@ -66,10 +79,11 @@ def _gobare_server() -> Iterator[Emulator]:
 
 
 @pytest.fixture
-def gobare_session(request: pytest.FixtureRequest, _gobare_server: Emulator) -> Emulator:
+def gobare_session(request: pytest.FixtureRequest, _gobare_server: Emulator) -> Iterator[Emulator]:
     """One emulator and one address for the whole run of this worker, reset before each test."""
     _gobare_server.begin_again(*_wanted(request.node))
-    return _gobare_server
+    yield _gobare_server
+    _check(_gobare_server, request.node)
 
 
 @pytest.fixture
@@ -88,10 +102,13 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     try:
         result = yield
     except BaseException:
-        _note_faults(item)
+        # A test that failed by itself still shows what its scripts raised.
+        for emulator in _emulators(item):
+            for failure in _untold(emulator, item):
+                item.add_report_section("call", "gobare script", _text(failure))
         raise
     for emulator in _emulators(item):
-        _check(emulator)
+        _check(emulator, item)
     return result
 
 
@@ -117,47 +134,101 @@ def _emulators(item: pytest.Item) -> list[Emulator]:
     return found
 
 
-def _check(emulator: Emulator) -> None:
-    """Raise what a script raised, as the test's own failure."""
+def _check(emulator: Emulator, item: pytest.Item) -> None:
+    """Raise what went wrong in a script as the test's own failure; each error once."""
     __tracebackhide__ = True
     from emulator.loops import EmulatorStuck
 
+    told = item.stash.setdefault(_TOLD, [])
     try:
         if emulator.running:
             emulator.rest(_LAST_SECONDS)
     except EmulatorStuck as stuck:
+        if emulator in told:
+            return
+        told.append(emulator)
         pytest.fail(str(stuck), pytrace=False)
-    if emulator.blocked:
-        pytest.fail(emulator.blocked[0], pytrace=False)
-    for fault in emulator.script_errors:
-        if isinstance(fault.error, KeyboardInterrupt | SystemExit | GeneratorExit | pytest.exit.Exception):
-            # These would end the whole run, which was not the script's to end.
-            raise RuntimeError(f"the script raised {fault.message}") from fault.error
-        raise fault.error
+    failures = _untold(emulator, item)
+    for failure in failures[1:]:
+        item.add_report_section("call", "gobare script", _text(failure))
+    if failures:
+        _raise(failures[0])
 
 
-def _note_faults(item: pytest.Item) -> None:
-    """A test that failed by itself still shows what its script raised."""
-    for emulator in _emulators(item):
-        for text in emulator.blocked:
-            item.add_report_section("call", "gobare script", text)
-        for fault in emulator.script_errors:
-            lines = traceback.format_exception(fault.error)
-            item.add_report_section("call", "gobare script", f"at {fault.where}\n{''.join(lines)}")
+def _untold(emulator: Emulator, item: pytest.Item) -> list[str | Fault]:
+    """What this test has not been told of yet: what the watchdog said, and the errors of scripts."""
+    told = item.stash.setdefault(_TOLD, [])
+    # The error of an agent that was interrupted says less than the watchdog did.
+    faults = [fault for fault in emulator.script_errors if type(fault.error).__name__ != "AgentBlocked"]
+    everything: list[str | Fault] = [*emulator.blocked, *faults]
+    found = [entry for entry in everything if entry not in told]
+    told += found
+    return found
+
+
+def _text(failure: str | Fault) -> str:
+    if isinstance(failure, str):
+        return failure
+    return f"at {failure.where}\n{''.join(traceback.format_exception(failure.error))}"
+
+
+def _raise(failure: str | Fault) -> NoReturn:
+    """Raise the error of a script, with the script's own frames as its traceback."""
+    __tracebackhide__ = True
+    from emulator.runtime.player import ScenarioStepError
+
+    if isinstance(failure, str):
+        pytest.fail(failure, pytrace=False)
+    error = failure.error
+    if isinstance(error, ScenarioStepError):
+        pytest.fail(f"the scenario failed at {failure.where}: {error}", pytrace=False)
+    if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit | pytest.exit.Exception):
+        # These would end the whole run, which was not the script's to end.
+        raise RuntimeError(f"the script raised {failure.message}") from error
+    raise error.with_traceback(_own_frames(error.__traceback__))
+
+
+def _own_frames(found: TracebackType | None) -> TracebackType | None:
+    """A traceback without the emulator's frames; as it is, if it has no others."""
+    here = str(Path(__file__).parent)
+    frames: list[TracebackType] = []
+    entry = found
+    while entry is not None:
+        if not entry.tb_frame.f_code.co_filename.startswith(here):
+            frames.append(entry)
+        entry = entry.tb_next
+    kept: TracebackType | None = None
+    for entry in reversed(frames):
+        kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return kept or found
 
 
 def _sections(emulator: Emulator) -> list[tuple[str, str]]:
-    """The transcript and the journal of a failed test."""
+    """The transcripts of the latest sessions and the journal, for the report of a failed test."""
     try:
-        transcript = str(emulator.transcript())
+        sessions = [session["id"] for session in emulator.report()["undeleted"]["sessions"]]
+        told = [(session_id, str(emulator.transcript(session_id))) for session_id in sessions[-_SESSIONS:]]
         requests = [
-            f"{entry.status} {entry.method} {entry.path} {entry.request_id} {entry.body or ''}".rstrip()
+            " ".join(
+                str(part)
+                for part in (entry.status, entry.code, entry.method, entry.path, entry.request_id, entry.body)
+                if part is not None
+            )
+            + (f"\n    {entry.message}" if entry.message else "")
             for entry in emulator.requests
         ]
     except Exception as error:
         # A report must not break the run, whatever the test did to its emulator.
         return [("gobare", f"no transcript: {error}")]
-    return [("gobare transcript", transcript), ("gobare requests", "\n".join(requests))]
+    heads = [(f"gobare transcript of {session_id}", text) for session_id, text in told]
+    return [*(heads or [("gobare transcript", "(no session)")]), ("gobare requests", "\n".join(requests))]
+
+
+def _check_scenario(scenario: str | Path | Mapping[str, Any]) -> None:
+    """Raise `ScenarioError`, a `ValueError`, for a scenario that is not accepted."""
+    from emulator.runtime.scenario_file import load
+
+    load(scenario)
 
 
 def _wanted(item: Any) -> tuple[Settings, str | Path | Mapping[str, Any] | None]:

@@ -15,7 +15,7 @@ WITHHELD: Final = "[withheld]"
 # An access token wherever it turns up: a path, a query, a log line.
 _TOKEN = re.compile(r"gbr_pat_[A-Za-z0-9_\-.~+/=]*")
 _SECRET_NAME = re.compile(r"authorization|api[-_]?key|token(?!_id)|secret|passw|credential", re.IGNORECASE)
-_USERINFO = re.compile(r"(?<=://)[^/?#@\s]*@")
+_USERINFO = re.compile(r"(?<=://)[^/?#\s]*@")
 
 
 class Secret:

@@ -84,6 +84,11 @@ def not_found(message: str) -> Refusal:
     return Refusal("not_found", message)
 
 
+def reset_meanwhile() -> Refusal:
+    """The refusal of a request that was on its way when the emulator was reset: 503, worth another try."""
+    return Refusal("sandbox_unavailable", "The emulator was reset while this request was on its way. Send it again.")
+
+
 # Words people bring from neighbouring APIs, which no spelling distance would find (tools page).
 _OTHER_NAMES: Final[Mapping[str, str]] = {
     "cmd": "command",

@@ -64,7 +64,7 @@ class FrameCodec:
         return event
 
 
-def replay_truncated(from_seq: int, limit: int) -> bytes:
+def replay_truncated(from_seq: int, limit: int, session_id: str | None, now: int) -> bytes:
     """The frame that says a replay was cut short (contract §9)."""
     note = (
         f"More than {limit} events were waiting. Live frames follow from here; "
@@ -72,7 +72,8 @@ def replay_truncated(from_seq: int, limit: int) -> bytes:
     )
     told = {"from_seq": from_seq, "note": note}
     name = "gobare.replay_truncated"
-    data = to_json({"object": "event", "type": name, "internal_type": name, "seq": None, **told, "payload": told})
+    head = {"object": "event", "type": name, "internal_type": name, "session_id": session_id, "seq": None}
+    data = to_json({**head, "created_at": now, **told, "payload": told})
     return b"event: %b\ndata: %b\n\n" % (name.encode(), data)
 
 

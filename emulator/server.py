@@ -22,7 +22,7 @@ from uvicorn.server import ServerState
 from emulator import render
 from emulator.api.app import LINK, Api
 from emulator.redaction import Secret
-from emulator.refusals import Refusal, not_found
+from emulator.refusals import Refusal, invalid, not_found
 from emulator.runtime.deployment import Deployment
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+    from emulator.runtime.fault import Fault
     from emulator.runtime.scenario_file import LoadedScenario
     from emulator.runtime.stepping import Holder
     from emulator.settings import Settings
@@ -97,8 +98,14 @@ class Mounts:
 
 async def refuse(scope: Scope, send: Send, refused: Refusal) -> None:
     """Send a refusal from outside the applications, in the words and with the headers of the API."""
-    emulator: Socket = scope["state"]["emulator"]
-    request_id = emulator.deployment.world.ids.request()
+    headers, body = refusal_of(scope["state"]["emulator"], refused)
+    await send({"type": "http.response.start", "status": refused.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def refusal_of(listening: Socket, refused: Refusal) -> tuple[list[tuple[bytes, bytes]], bytes]:
+    """The headers and the body of a refusal."""
+    request_id = listening.deployment.world.ids.request()
     body = render.encode(render.refusal(refused, request_id))
     headers = [
         (b"content-type", b"application/json"),
@@ -106,8 +113,7 @@ async def refuse(scope: Scope, send: Send, refused: Refusal) -> None:
         (b"x-request-id", request_id.encode()),
         LINK,
     ]
-    await send({"type": "http.response.start", "status": refused.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    return headers, body
 
 
 def host_name(header: str) -> str:
@@ -195,6 +201,14 @@ def corked(protocol_class: Any) -> Any:
         def connection_made(self, transport: asyncio.Transport) -> None:
             super().connection_made(Corked(transport, self.loop))
 
+        def send_400_response(self, msg: str) -> None:
+            # What is no HTTP never reaches the application; it is refused in the API's words all the same.
+            listening: Socket = self.app_state["emulator"]
+            head, body = refusal_of(listening, invalid("The request is not valid HTTP."))
+            lines = [b"HTTP/1.1 400 Bad Request", *(b"%b: %b" % pair for pair in head), b"connection: close", b"", body]
+            self.transport.write(b"\r\n".join(lines))
+            self.transport.close()
+
     return Protocol
 
 
@@ -219,6 +233,7 @@ class Socket:
         self.url = f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
         self.control_token = control_token
         self.state = ServerState()
+        self.script_errors: list[Fault] = []
         self._settings = settings
         self._holder = holder
         self._tokens = tokens
@@ -247,11 +262,14 @@ class Socket:
         """Put a new deployment in place, as it was at the start."""
         old, self.deployment = self.deployment, self._new()
         await old.close()
+        # A script that failed has failed, whatever is reset after it.
+        self.script_errors += old.engine.script_errors
 
     async def begin_again(self, settings: Settings, scenario: LoadedScenario | None) -> None:
         """Reset to another start."""
         self._settings, self._scenario = settings, scenario
         await self.reset()
+        self.script_errors.clear()
 
     async def stop(self) -> None:
         """Stop serving: streams end, connections close, no task is left."""

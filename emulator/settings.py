@@ -13,7 +13,7 @@ import typing
 from dataclasses import dataclass, field
 from functools import cache
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from emulator.refusals import did_you_mean
 
@@ -25,6 +25,9 @@ PREFIX: Final = "GOBARE_EMULATOR_"
 
 class SettingError(ValueError):
     """A setting that does not exist, or a value it does not take. The message names it."""
+
+
+BuiltIn: TypeAlias = Literal["web_search", "web_fetch", "image_search", "browse", "browser_act", "screenshot"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ class Settings:
         "instant", "instant replies once the agent is at rest; realistic lets clients subscribe first"
     )
     rates: Literal["off", "published"] = _setting("off", "published refuses past the published rates")
-    disabled_tools: tuple[str, ...] = _setting((), "built-in tools this deployment has switched off")
+    disabled_tools: tuple[BuiltIn, ...] = _setting((), "built-in tools this deployment has switched off")
     tools_reach: Literal["next_turn", "next_workspace"] = _setting(
         "next_turn", "when a PUT of tools reaches the agent of a running workspace"
     )
@@ -224,8 +227,9 @@ def _checked(name: str, value: Any, kind: Any) -> Any:
         if isinstance(value, dict) and sorted(value) == sorted(names) and all(map(_is_text, value.values())):
             return Connection(**value)
         raise SettingError(f"`{name}` is an object of {', '.join(names)}, each a string.")
-    if kind is float and isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
-        return float(value)
-    if type(value) is kind:
+    if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
+        if isfinite(value):
+            return float(value)
+    elif type(value) is kind:
         return value
     raise SettingError(f"`{name}` is {_KINDS[kind]}, which {value!r} is not.")

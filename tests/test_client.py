@@ -84,6 +84,8 @@ def test_a_conversation_is_scripted_and_read_back(handle: Handle, api: Api) -> N
         "well",
         "+0.012 s  agent     writes /workspace/outputs/a.md",
         "+0.013 s  agent     42, true, eu",
+        "+0.014 s  turn      ends",
+        "+0.015 s  sandbox   publishes /workspace/outputs/a.md",
     ]
     assert repr(transcript) == str(transcript)
 
@@ -123,8 +125,8 @@ def test_without_a_session_the_transcript_is_empty(handle: Handle) -> None:
 
 
 def test_an_item_of_a_kind_to_come_still_prints() -> None:
-    item = {"type": "novelty", "created_at": 5, "detail": {"event": "agent.novelty", "text": "new"}}
-    assert "novelty" in str(Transcript("s", [item]))
+    event = {"type": "agent.novelty", "created_at": 5, "payload": {"text": "new"}}
+    assert '+0.000 s  agent.novelty  {"text": "new"}' in str(Transcript("s", [], [event]))
 
 
 def test_the_clock_and_the_settings(handle: Handle) -> None:

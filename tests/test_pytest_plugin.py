@@ -139,7 +139,7 @@ def test_it(gobare):
     assert "gobare transcript" in text
     assert "the message of this test" in text.partition("gobare transcript")[2]
     assert re.search(r"201 POST /v1/sessions", text)
-    assert re.search(r"401 GET /v1/sessions", text)
+    assert re.search(r"401 authentication_error GET /v1/sessions \w{8}\n +This access token is not recognized", text)
     assert "canary" not in text.partition("gobare transcript")[2]
 
 
@@ -419,3 +419,122 @@ def test_next(gobare):
     result.stdout.fnmatch_lines(["*cannot be interrupted*", "*time.sleep(40)*"])
     slowest = max(float(seconds) for seconds in re.findall(r"^([\d.]+)s call", result.stdout.str(), re.MULTILINE))
     assert slowest < 7
+
+
+def test_a_script_error_while_a_fixture_is_torn_down_is_an_error(run: Run) -> None:
+    result = run("""
+import pytest
+
+@pytest.fixture
+def product(gobare):
+    yield
+    @gobare.agent
+    async def agent(turn):
+        raise LookupError("at the very end")
+    say(gobare, "goodbye")
+
+def test_it(product):
+    pass
+""")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*LookupError: at the very end*"])
+
+
+def test_a_reset_does_not_forget_what_a_script_did(run: Run) -> None:
+    result = run("""
+def test_it(gobare):
+    @gobare.agent
+    async def agent(turn):
+        raise LookupError("before the reset")
+    say(gobare, "hello")
+    gobare.reset()
+
+def test_next(gobare_session):
+    @gobare_session.agent
+    async def agent(turn):
+        raise LookupError("of this test only")
+    say(gobare_session, "hello")
+    gobare_session.reset()
+
+def test_after(gobare_session):
+    pass
+""")
+    result.assert_outcomes(failed=2, passed=1)
+    result.stdout.fnmatch_lines(["*LookupError: before the reset*"])
+
+
+def test_every_session_and_every_script_error_of_a_failed_test_is_shown(run: Run) -> None:
+    result = run("""
+def test_it(gobare):
+    @gobare.agent
+    async def agent(turn):
+        raise LookupError(f"problem {turn.message}")
+    say(gobare, "one")
+    say(gobare, "two")
+""")
+    result.assert_outcomes(failed=1)
+    text = result.stdout.str()
+    assert text.count("gobare transcript of") == 2
+    assert "LookupError: problem one" in text.partition("gobare script")[0]
+    assert "LookupError: problem two" in text.partition("gobare script")[2]
+
+
+def test_the_traceback_of_a_script_error_has_the_scripts_frames_only(run: Run) -> None:
+    result = run("""
+def test_it(gobare):
+    @gobare.agent
+    async def agent(turn):
+        await turn.call("nobody_declared_it")
+    say(gobare, "one")
+""")
+    result.assert_outcomes(failed=1)
+    text = result.stdout.str().partition("gobare transcript")[0]
+    assert '>       await turn.call("nobody_declared_it")' in text
+    assert "engine.py" not in text
+    assert "turn.py" not in text
+
+
+def test_an_error_of_a_scenario_is_one_line_with_its_step(run: Run) -> None:
+    result = run("""
+import pytest
+
+@pytest.mark.gobare(scenario={"agent": [{"otherwise": [{"say": "hi"}, {"call": {"function": "zz"}}]}]})
+def test_it(gobare):
+    say(gobare, "one")
+""")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*the scenario failed at agent?0?.otherwise?1?: *'zz'*"])
+    assert "player.py" not in result.stdout.str()
+
+
+def test_a_wrong_scenario_is_a_usage_error_before_anything_runs(run: Run) -> None:
+    result = run("""
+import pytest
+
+@pytest.mark.gobare(scenario={"agent": [{"otherwise": [{"sya": "hi"}]}]})
+def test_it(gobare):
+    pass
+""")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*sya is not a verb*say*"])
+
+
+def test_a_wrong_scenario_of_the_ini_file_stops_the_run_too(run: Run, pytester: pytest.Pytester) -> None:
+    pytester.makefile(".yaml", hello="agent: [{otherwise: [{sya: x}]}]")
+    result = run("def test_it(gobare):\n    pass\n", ini="gobare_scenario = hello.yaml\n")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_what_cannot_be_an_agent_is_refused_where_it_is_written(run: Run) -> None:
+    result = run("""
+import pytest
+
+def test_it(gobare):
+    with pytest.raises(TypeError, match="coroutine function"):
+        gobare.agent(lambda turn: None)
+    with pytest.raises(TypeError, match="one argument"):
+        @gobare.aio.agent
+        async def agent():
+            pass
+""")
+    result.assert_outcomes(passed=1)

@@ -19,7 +19,7 @@ from emulator.api.operations import OPERATIONS
 from emulator.api.routes import Routes
 from emulator.clock import stopwatch
 from emulator.redaction import scrub
-from emulator.refusals import INTERNAL_MESSAGE, Refusal
+from emulator.refusals import INTERNAL_MESSAGE, Refusal, reset_meanwhile
 from emulator.runtime.journal import Entry
 
 if TYPE_CHECKING:
@@ -82,6 +82,8 @@ class Api:
                 entry.query = {name: scrub(str(value)) for name, value in call.query.items()}
             if operation.writes:
                 await gates.read_body(operation, call, receive)
+                if holder.deployment is not deployment:
+                    raise reset_meanwhile()
             reply = await operation.handler(call)
             if isinstance(reply, Stream):
                 entry.token_id = call.token.id
@@ -129,7 +131,7 @@ async def _send(send: Send, entry: Entry, headers: Headers, status: int, body: b
 
 
 async def _refuse(send: Send, entry: Entry, headers: Headers, refused: Refusal) -> None:
-    entry.code = refused.code
+    entry.code, entry.message = refused.code, scrub(refused.message)
     extra = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in refused.headers.items()]
     if refused.retry_after is not None:
         extra.append((b"retry-after", b"%d" % refused.retry_after))

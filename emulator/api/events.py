@@ -56,6 +56,8 @@ async def post_events(call: Call) -> Reply:
             session = call.session
             accepted = {"outcome": engine.actions.approval(organization, session, event.call_id, event.approved)}
         case "input.question_answer":
+            if not event.answer.strip():
+                raise invalid("`events[0].answer` must not be empty.")
             session = call.session
             accepted = {"outcome": engine.actions.question_answer(organization, session, event.call_id, event.answer)}
         case "input.steer":

@@ -175,7 +175,7 @@ def events(session_id: str | None) -> Request[list[dict[str, Any]]]:
 
 def transcript(session_id: str | None) -> Request[Transcript]:
     path = _path("transcript", session_id=session_id)
-    return Request("GET", path, lambda answer: Transcript(answer["session_id"], answer["data"]))
+    return Request("GET", path, lambda answer: Transcript(answer["session_id"], answer["data"], answer["events"]))
 
 
 def settle(timeout: float) -> Request[bool]:

@@ -15,9 +15,12 @@ class Transcript:
     `session_id` is `None`, and there are no items, when there was no session to tell of.
     """
 
-    def __init__(self, session_id: str | None, items: list[dict[str, Any]]) -> None:
+    def __init__(
+        self, session_id: str | None, items: list[dict[str, Any]], events: list[dict[str, Any]] | None = None
+    ) -> None:
         self.session_id = session_id
         self.items = items
+        self._events = events or []
 
     @property
     def last_message(self) -> str | None:
@@ -26,18 +29,19 @@ class Transcript:
         return next(said, None)
 
     def __str__(self) -> str:
-        if not self.items:
+        told = [event for event in self._events if event["type"] not in _UNTOLD]
+        if not told:
             return "(no session)" if self.session_id is None else f"(nothing in session {self.session_id})"
-        start = self.items[0]["created_at"]
-        return "\n".join(_line(item, (item["created_at"] - start) / 1000) for item in self.items)
+        start = told[0]["created_at"]
+        return "\n".join(_line(event, (event["created_at"] - start) / 1000) for event in told)
 
     __repr__ = __str__
 
 
-def _line(item: dict[str, Any], seconds: float) -> str:
-    detail = item["detail"]
-    who, tell = _TOLD.get(detail["event"], (item["type"], _anything))
-    text = str(tell(detail)).replace("\n", "\n" + " " * 23)
+def _line(event: dict[str, Any], seconds: float) -> str:
+    # One of a kind to come is shown as it is.
+    who, tell = _TOLD.get(event["type"], (event["type"], _short))
+    text = str(tell(event["payload"])).replace("\n", "\n" + " " * 23)
     return f"{seconds:+9.3f} s  {who:<8}  {text}"
 
 
@@ -49,10 +53,6 @@ def _call(name: str, arguments: Any) -> str:
 def _short(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 80 else f"{text[:79]}…"
-
-
-def _anything(detail: dict[str, Any]) -> str:
-    return _short(detail)
 
 
 def _result(detail: dict[str, Any]) -> str:
@@ -70,7 +70,11 @@ def _decision(detail: dict[str, Any]) -> str:
     return f"{'approved' if detail['approved'] else 'not approved'}{reason}"
 
 
-# What an item was made from -> who did it, and how it reads.
+# What says nothing that the line before or after it does not.
+_UNTOLD: Final = frozenset(("sandbox.created", "turn.started", "message.dequeued"))
+_CHANGES: Final = {"created": "writes", "modified": "changes", "deleted": "deletes"}
+
+# What happened -> who did it, and how it reads.
 _TOLD: Final[Mapping[str, tuple[str, Callable[[dict[str, Any]], Any]]]] = {
     "user.message": ("user", lambda detail: detail["text"]),
     "user.context": ("context", lambda detail: detail["text"]),
@@ -87,9 +91,18 @@ _TOLD: Final[Mapping[str, tuple[str, Callable[[dict[str, Any]], Any]]]] = {
             f"{detail['name']} {'succeeded' if detail['success'] else 'did not succeed'}  [{detail['toolCallId']}]"
         ),
     ),
-    "file.created": ("agent", lambda detail: f"writes {detail['path']}"),
-    "file.modified": ("agent", lambda detail: f"changes {detail['path']}"),
-    "file.deleted": ("agent", lambda detail: f"deletes {detail['path']}"),
+    "file.changed": ("agent", lambda detail: f"{_CHANGES[detail['changeType']]} {detail['path']}"),
+    "agent.todos": (
+        "agent",
+        lambda detail: "todo: " + ", ".join(f"{item['label']} ({item['status']})" for item in detail["items"]),
+    ),
+    "agent.compaction": ("agent", lambda detail: f"compacts {detail['before']} tokens to {detail['after']}"),
+    "preview.ready": ("sandbox", lambda detail: f"serves port {detail['port']} at {detail['url']}"),
+    "message.queued": ("user", lambda detail: f"(waits, place {detail['position']}) {detail['text']}"),
+    "sandbox.paused": ("sandbox", lambda detail: "is paused"),
+    "sandbox.resumed": ("sandbox", lambda detail: "is resumed"),
+    "artifact.created": ("sandbox", lambda detail: f"publishes {detail['path']}"),
+    "turn.ended": ("turn", lambda detail: "ends"),
     "approval.requested": (
         "agent",
         lambda detail: f"asks leave for {_call(detail['name'], detail['args'])}  [{detail['toolCallId']}]",

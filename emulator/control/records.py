@@ -41,13 +41,14 @@ async def get_transcript(call: Call) -> Any:
         newest_first = reversed(list(call.world.sessions()))
         latest = max(newest_first, key=lambda session: session.created_at, default=None)
         if latest is None:
-            return {"session_id": None, "data": []}
+            return {"session_id": None, "data": [], "events": []}
         session_id = latest.id
     organization, session = call.session(session_id)
     transcript = organization.transcript(session)
     return {
         "session_id": session.id,
         "data": [transcript.item(position) for position in range(len(transcript.refresh()))],
+        "events": [FrameCodec.event(event.frame) for event in organization.log.of(session_id)],
     }
 
 

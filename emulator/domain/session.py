@@ -22,12 +22,15 @@ if TYPE_CHECKING:
     from emulator.ids import Ids
 
 ActionType: TypeAlias = Literal["function_call", "approval", "question"]
-ActionState: TypeAlias = Literal["open", "answered", "expired", "lost", "dropped"]
+ActionState: TypeAlias = Literal["open", "answered", "expired", "withdrawn", "lost", "dropped"]
 
 
 @dataclass(slots=True)
 class Action:
-    """Something a session waits for. `lost`: the sandbox no longer holds the call."""
+    """Something a session waits for. `lost`: the sandbox no longer holds the call.
+
+    It is `expired` past its deadline, `withdrawn` when the agent gave it up, `dropped` when its turn ended.
+    """
 
     type: ActionType
     turn_id: str
@@ -290,6 +293,8 @@ class Session:
         """End a turn for good. What it still waited for is dropped; `origin` says who failed it."""
         status = step(transitions.TURN, turn.status, command)
         for action in self.actions.values():
+            if action.turn_id == turn.id and action.state == "withdrawn":
+                action.state = "dropped"
             if action.turn_id == turn.id and action.state == "open":
                 event = None
                 if action.type == "approval":
@@ -298,6 +303,9 @@ class Session:
                     event = ("approval.resolved", denial)
                 self.close_action(action, "dropped", event)
         self.status = step(transitions.SESSION, self.status, command)
+        if self.queue:
+            # The next one is about to begin: nobody may take the session for idle meanwhile.
+            self.status = step(transitions.SESSION, self.status, "open")
         turn.status = status
         turn.error = error
         self.current = None

@@ -52,7 +52,7 @@ class Actions:
             )
         _check_type(action, "function_call")
         match action.state:
-            case "expired":
+            case "expired" | "withdrawn":
                 return "not_delivered"
             case "answered" | "lost":
                 return "already_resolved"
@@ -100,6 +100,9 @@ class Actions:
         run.steps.park(future)
         try:
             return await future
+        except asyncio.CancelledError:
+            self._withdraw(run, action)
+            raise
         finally:
             if timer is not None:
                 timer.cancel()
@@ -129,6 +132,17 @@ class Actions:
         self._feed.pump(organization)
         waiting.set_result(value)
         return "accepted"
+
+    def _withdraw(self, run: Run, action: Action) -> None:
+        """The agent gave a verb up: nobody waits for its answer any more, and an answer is not delivered."""
+        if action.state != "open" or run.turn.settled or run.session.deleted:
+            return
+        event = None
+        if action.type == "approval":
+            denial = {"approved": False, "name": action.name, "code": "aborted"}
+            event = ("approval.resolved", {**denial, "reason": "The agent no longer wants to know."})
+        run.session.close_action(action, "withdrawn", event)
+        self._feed.pump(run.organization)
 
     def _expire(self, run: Run, action: Action) -> None:
         if action.state != "open":

@@ -12,7 +12,7 @@ from contextvars import Context
 from typing import TYPE_CHECKING, Any, Literal
 
 from emulator.domain.scenario import Facts
-from emulator.refusals import Refusal, not_found
+from emulator.refusals import Refusal, not_found, reset_meanwhile
 from emulator.runtime.actions import Actions
 from emulator.runtime.fault import Fault, fault_of
 from emulator.runtime.rest import until_rest
@@ -121,6 +121,10 @@ class Engine:
         if run is not None:
             self._settle(run, "cancel")
             run.steps.cancel()
+        elif session.id in self._between and (turn := session.dequeue()) is not None:
+            # Between two turns it is the one about to begin that is stopped.
+            session.settle(turn, "cancel")
+            session.publish(turn)
         self.feed.pump(organization)
 
     def replace_tools(self, organization: Organization, session: Session, tools: ToolSet) -> None:
@@ -146,6 +150,8 @@ class Engine:
 
     def at_rest(self, session: Session) -> bool:
         """Whether nothing of a session can go on without somebody outside."""
+        if self._closing:
+            return True
         if session.id in self._between:
             return session.deleted
         run = self._runs.get(session.id)
@@ -211,6 +217,8 @@ class Engine:
     # Inside
 
     def _check_exists(self, session: Session) -> None:
+        if self._closing:
+            raise reset_meanwhile()
         if session.deleted:
             raise not_found(f"No session {session.id!r}.")
 
@@ -283,9 +291,11 @@ class Engine:
     def _script_failed(self, run: Run, error: BaseException) -> None:
         fault = fault_of(run, error)
         self.script_errors.append(fault)
-        if not run.turn.settled:
+        if not run.turn.settled and not run.session.deleted and not self._closing:
             told = f"The script failed at {fault.where}: {fault.message}"
             self._settle(run, "fail", {"code": "internal_error", "message": told})
+            # The error may be that of a task beside the script, which then waits for nothing any more.
+            run.steps.cancel()
 
     def _settle(
         self,
@@ -325,6 +335,8 @@ class Engine:
         async with self._locks.setdefault(session.id, asyncio.Lock()):
             if session.deleted or session.current is not None or not session.queue:
                 self._between.discard(session.id)
+                if not session.deleted and not session.busy:
+                    self.workspaces.rest(session)
                 return
             try:
                 start = await self.workspaces.connect(session)
@@ -372,6 +384,8 @@ class Engine:
         return self.world.settings.rest_seconds
 
     def _restless(self) -> list[str]:
+        if self._closing:
+            return []
         return [*self._between, *(run.session.id for run in self._runs.values() if not self.at_rest(run.session))]
 
     def _report_unrest(self, restless: Sequence[str], request_id: str | None) -> None:

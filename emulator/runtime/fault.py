@@ -39,7 +39,8 @@ class Fault:
 
 def fault_of(run: Run, error: BaseException) -> Fault:
     """The fault of a run that an error makes."""
-    message = scrub(f"{type(error).__name__}: {error}")
+    text = str(error)
+    message = scrub(f"{type(error).__name__}: {text}" if text else type(error).__name__)
     return Fault(run.session.id, run.turn.id, run.turn.request_id, _where(error), message, error)
 
 

@@ -117,6 +117,10 @@ class Feed:
         for reader in self.readers():
             reader.end()
 
+    def now(self) -> int:
+        """The time on the emulator's clock."""
+        return self._world.now()
+
     @property
     def settings(self) -> tuple[float, int, int]:
         """Seconds between pings, the reconnect delay in ms, the replay ceiling."""
@@ -189,7 +193,7 @@ class Reader:
             # Others are served between batches, however fast this reader is.
             await asyncio.sleep(0)
         if len(backlog) > replay_limit:
-            yield render.replay_truncated(backlog[replay_limit - 1].seq, replay_limit)
+            yield render.replay_truncated(backlog[replay_limit - 1].seq, replay_limit, self.key[1], self._feed.now())
         del backlog
         while True:
             if self._waiting:

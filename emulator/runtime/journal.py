@@ -26,6 +26,7 @@ class Entry:
     at: int
     token_id: str | None = None
     code: str | None = None
+    message: str | None = None
     duration_ms: float | None = None
     body: Any = None
 
@@ -36,6 +37,7 @@ class Entry:
             "query": self.query,
             "status": self.status,
             "code": self.code,
+            "message": self.message,
             "request_id": self.request_id,
             "at": self.at,
             "token_id": self.token_id,

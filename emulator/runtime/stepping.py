@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Coroutine
 from contextvars import Context, ContextVar
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from emulator.clock import monotonic
 
@@ -86,11 +87,15 @@ class Steps:
 
     def tasks(self) -> list[asyncio.Task[Any]]:
         """The tasks of the turn that have not ended."""
-        return [step.task for step in self._alive if step.task is not None]
+        return [task for step in self._alive if (task := step.task()) is not None]
 
     def cancel(self) -> None:
         """Cancel every task of the turn but the one that asks."""
-        current = asyncio.current_task()
+        try:
+            current = asyncio.current_task()
+        except RuntimeError:
+            # No loop runs any more: a coroutine is being thrown away.
+            return
         for task in self.tasks():
             if task is not current:
                 task.cancel()
@@ -122,7 +127,8 @@ class Step(Coroutine[Any, Any, Any]):
         self._coroutine = coroutine
         self.steps = steps
         self._waits_for: Any = None
-        self.task: asyncio.Task[Any] | None = None
+        # Weak, since the task holds the step: an error nobody waits for is told of when the task goes.
+        self.task: Callable[[], asyncio.Task[Any] | None] = lambda: None
         steps._alive.add(self)
 
     @property
@@ -170,8 +176,9 @@ def task_factory(
     if steps is None or not isinstance(coroutine, Coroutine):
         return asyncio.Task(coroutine, loop=loop, **options)
     step = Step(coroutine, steps)
-    step.task = asyncio.Task(step, loop=loop, **options)
-    return step.task
+    task = asyncio.Task(step, loop=loop, **options)
+    step.task = ref(task)
+    return task
 
 
 def exception_handler(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -132,6 +132,7 @@ class RequestEntry(Response):
     query: dict[str, str]
     status: int
     code: str | None = Field(description="The code of the refusal, if it was refused.")
+    message: str | None = Field(description="Its message.")
     request_id: str
     at: Milliseconds
     token_id: str | None
@@ -157,6 +158,7 @@ class TranscriptRead(Response):
 
     session_id: str | None = Field(description="null when there is no session.")
     data: list[Item]
+    events: list[dict[str, Any]] = Field(description="Everything that was recorded of it, items or not.")
 
 
 class SettleRequest(Request):

@@ -104,7 +104,9 @@ class EventStream(Response):
     object: Literal["event"]
     type: str
     internal_type: str
-    session_id: str
+    session_id: str | None = Field(description="null on gobare.replay_truncated of a stream of several sessions.")
     seq: int | None = Field(description="The cursor; null on events that are not kept.")
     created_at: Milliseconds
     payload: dict[str, Any]
+    from_seq: int | None = Field(default=None, description="On gobare.replay_truncated: where to resume.")
+    note: str | None = Field(default=None, description="On gobare.replay_truncated: what to do.")

@@ -425,13 +425,13 @@ def test_events_are_told_of_one_session_and_of_all_in_order(gobare: Emulator, ap
 
 
 def test_the_transcript_is_the_latest_sessions_unless_named(gobare: Emulator, api: Api) -> None:
-    assert api.get("/_emulator/transcript", token=None).json == {"session_id": None, "data": []}
+    assert api.get("/_emulator/transcript", token=None).json == {"session_id": None, "data": [], "events": []}
     first = api.session({"input": "one"})
     second, third = api.session(), api.session()
-    assert api.get("/_emulator/transcript", token=None).json == {"session_id": third, "data": []}
+    assert api.get("/_emulator/transcript", token=None).json == {"session_id": third, "data": [], "events": []}
     assert api.get(f"/_emulator/transcript?session_id={second}", token=None).json["data"] == []
     told = api.get(f"/_emulator/transcript?session_id={first}", token=None).json
-    assert told == {"session_id": first, "data": api.items(first)}
+    assert told == {"session_id": first, "data": api.items(first), "events": api.events(first)}
 
 
 def test_settle_tells_whether_the_agent_came_to_rest(gobare: Emulator, api: Api) -> None:

@@ -1,0 +1,175 @@
+"""Permissions: what the mode decides, what a rule decides before it, and which rules match."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+import pytest
+
+from emulator.domain.permissions import DECISIONS, MODES, Verdict, decide
+
+ALLOW: Final = Verdict("allow")
+ASK: Final = Verdict("ask")
+
+
+def matches(rule: dict[str, Any], tool: str = "bash", **args: Any) -> bool:
+    """Whether a rule holds for what the agent wants to do."""
+    return decide("auto", [{**rule, "decision": "deny"}], tool, args).decision == "deny"
+
+
+# The mode
+
+
+@pytest.mark.parametrize(
+    ("mode", "read_only", "asks", "decision"),
+    [
+        ("auto", False, False, "allow"),
+        ("auto", False, True, "ask"),
+        ("plan", False, False, "allow"),
+        ("plan", False, True, "ask"),
+        ("per_step", False, False, "ask"),
+        ("per_step", True, False, "ask"),
+        ("read_only", False, False, "deny"),
+        ("read_only", False, True, "deny"),
+        ("read_only", True, False, "allow"),
+        ("read_only", True, True, "ask"),
+    ],
+)
+def test_without_a_rule_the_mode_decides(mode: str, read_only: bool, asks: bool, decision: str) -> None:
+    assert mode in MODES
+    assert decide(mode, [], "bash", {}, read_only=read_only, asks=asks).decision == decision
+
+
+def test_a_denial_says_why_and_names_the_tool() -> None:
+    by_mode = decide("read_only", [], "bash", {})
+    assert (by_mode.code, by_mode.reason) == (
+        "denied_read_only",
+        "This session is read-only, and bash could change something.",
+    )
+    by_rule = decide("auto", [{"decision": "deny"}], "bash", {})
+    assert (by_rule.code, by_rule.reason) == ("denied_by_rule", "A permission rule of this session denies bash.")
+
+
+# The order
+
+
+@pytest.mark.parametrize("decision", DECISIONS)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("asks", [False, True])
+def test_a_rule_beats_the_mode_in_both_directions(
+    mode: str, asks: bool, decision: Literal["allow", "deny", "ask"]
+) -> None:
+    verdict = decide(mode, [{"tool": "bash", "decision": decision}], "bash", {}, asks=asks)
+    assert verdict.decision == decision
+    assert verdict.code == ("denied_by_rule" if decision == "deny" else None)
+
+
+def test_the_first_rule_that_matches_decides() -> None:
+    deny, allow = {"tool": "bash", "decision": "deny"}, {"tool": "b*", "decision": "allow"}
+    other = {"tool": "write", "decision": "ask"}
+    assert decide("auto", [other, deny, allow], "bash", {}).decision == "deny"
+    assert decide("per_step", [other, allow, deny], "bash", {}) == ALLOW
+    assert decide("per_step", [other], "bash", {}) == ASK
+
+
+def test_a_rule_without_conditions_matches_everything() -> None:
+    assert matches({})
+    assert matches({}, "docs.search", q="x")
+
+
+# What matches
+
+
+@pytest.mark.parametrize(
+    ("pattern", "tool", "expected"),
+    [
+        ("bash", "bash", True),
+        ("bash", "Bash", False),
+        ("bash", "bash2", False),
+        ("*", "anything", True),
+        ("web_*", "web_fetch", True),
+        ("web_*", "image_search", False),
+        ("docs.*", "docs.search", True),
+        ("docs.*", "docs", False),
+        ("?ash", "bash", True),
+        ("[bc]ash", "cash", True),
+        ("[!bc]ash", "bash", False),
+        ("", "bash", False),
+    ],
+)
+def test_a_tool_is_matched_as_a_glob(pattern: str, tool: str, expected: bool) -> None:
+    assert matches({"tool": pattern}, tool) is expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "command", "expected"),
+    [
+        ("git", "git", True),
+        ("git", "git push origin", True),
+        ("git", "gitk", False),
+        ("git push", "git push --force", True),
+        ("git push", "git pull", False),
+        ("rm *", "rm -rf /", True),
+        ("rm *", "rm", False),
+        ("*deploy*", "./deploy eu", True),
+        ("[ -f", "[ -f x ]", True),
+    ],
+)
+def test_a_command_is_matched_as_a_glob_or_by_its_first_words(pattern: str, command: str, expected: bool) -> None:
+    assert matches({"command": pattern}, command=command) is expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "expected"),
+    [
+        ("/workspace/src", "/workspace/src", True),
+        ("/workspace/src", "/workspace/src/a.py", True),
+        ("/workspace/src/", "/workspace/src/a.py", True),
+        ("/workspace/src", "/workspace/srcs/a.py", False),
+        ("/workspace/*.md", "/workspace/a.md", True),
+        ("/workspace/*.md", "/workspace/docs/a.md", True),
+        ("/workspace/*.md", "/workspace/a.py", False),
+        ("/", "/etc/passwd", True),
+        ("/workspace/[x]", "/workspace/[x]/a", True),
+    ],
+)
+def test_a_path_is_matched_as_a_glob_or_by_its_folder(pattern: str, path: str, expected: bool) -> None:
+    assert matches({"path": pattern}, path=path) is expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "url", "expected"),
+    [
+        ("example.com", "https://example.com/a", True),
+        ("example.com", "https://user:pw@EXAMPLE.com:8443/a?b", True),
+        ("example.com", "https://docs.example.com", False),
+        ("*.example.com", "https://docs.example.com", True),
+        ("*.example.com", "https://example.com", False),
+        ("example.com", "https://evil.test/example.com", False),
+        ("example.com", "https://example.com.evil.test", False),
+        ("example.com", "example.com", False),
+        ("*", "http://[broken", True),
+        ("?*", "http://[broken", False),
+    ],
+)
+def test_a_domain_is_matched_with_the_host_of_an_address(pattern: str, url: str, expected: bool) -> None:
+    assert matches({"domain": pattern}, "web_fetch", url=url) is expected
+
+
+@pytest.mark.parametrize(
+    "rule", [{"command": "git"}, {"path": "/workspace"}, {"domain": "example.com"}, {"tool": "web_*"}]
+)
+def test_a_condition_on_what_is_not_there_does_not_hold(rule: dict[str, str]) -> None:
+    assert not matches(rule)
+
+
+def test_every_condition_of_a_rule_must_hold() -> None:
+    rule = {"tool": "bash", "command": "git", "path": "/workspace"}
+    assert matches(rule, command="git push", path="/workspace/a")
+    assert not matches(rule, "sh", command="git push", path="/workspace/a")
+    assert not matches(rule, command="svn", path="/workspace/a")
+    assert not matches(rule, command="git push", path="/etc")
+
+
+def test_an_argument_that_is_no_text_is_matched_as_it_prints() -> None:
+    assert matches({"command": "[[]'git'*"}, command=["git", "push"])
