@@ -27,7 +27,6 @@ class _Process:
     monotonic = staticmethod(time.monotonic)
     perf_counter = staticmethod(time.perf_counter)
     time_ns = staticmethod(time.time_ns)
-    sleep = staticmethod(time.sleep)
     thread_clock = staticmethod(getattr(time, "pthread_getcpuclockid", lambda ident: None))
     clock_gettime = staticmethod(getattr(time, "clock_gettime", lambda clock: 0.0))
 
@@ -45,11 +44,6 @@ def stopwatch() -> float:
 def real_now() -> int:
     """Real Unix milliseconds."""
     return _Process.time_ns() // 1_000_000
-
-
-def sleep(seconds: float) -> None:
-    """Block this thread for real seconds. Never called on the emulator's loop."""
-    _Process.sleep(seconds)
 
 
 def thread_seconds(thread_id: int) -> float | None:

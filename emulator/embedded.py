@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from emulator.client import AsyncHandle, Handle
 from emulator.domain.access import DEFAULT_SCOPES, DEFAULT_TOKEN
@@ -18,13 +18,15 @@ from emulator.server import Socket, bind
 from emulator.settings import Settings, changed
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
     from pathlib import Path
 
     from emulator.runtime.fault import Fault
     from emulator.runtime.scenario_file import LoadedScenario
+    from emulator.runtime.turn import Turn
 
 T = TypeVar("T")
+Play = TypeVar("Play", bound="Callable[[Turn], Awaitable[object]]")
 
 
 class _Background:
@@ -89,9 +91,13 @@ class EmbeddedHandle(AsyncHandle):
         self._emulator = emulator
         super().__init__(_LocalAsync(emulator), url="", token=emulator.token)
 
+    @overload
+    def agent(self, play: Play, /, *, when: Mapping[str, Any] | None = None) -> Play: ...
+    @overload
+    def agent(self, /, *, when: Mapping[str, Any] | None = None) -> Callable[[Play], Play]: ...
     def agent(self, play: Any = None, /, *, when: Mapping[str, Any] | None = None) -> Any:
         """As `Emulator.agent`."""
-        return self._emulator.agent(play, when=when)
+        return self._emulator.agent(when=when) if play is None else self._emulator.agent(play, when=when)
 
 
 class Emulator(Handle):
@@ -140,7 +146,9 @@ class Emulator(Handle):
         return self._socket
 
     def start(self) -> Emulator:
-        """Bind, then serve. Returns itself once requests are answered. Raises `OSError`."""
+        """Bind, then serve. Returns itself once requests are answered. Raises `OSError`, or `RuntimeError` twice."""
+        if self._started:
+            raise RuntimeError(f"this emulator is running already, at {self.url}")
         bound = bind(*self._address)
         self.loop = _BACKGROUND.get()
         self._socket = Socket(
@@ -185,6 +193,10 @@ class Emulator(Handle):
             raise RuntimeError("this emulator is not running: start it, or use it as a context manager")
         return self.loop.run(coroutine)
 
+    @overload
+    def agent(self, play: Play, /, *, when: Mapping[str, Any] | None = None) -> Play: ...
+    @overload
+    def agent(self, /, *, when: Mapping[str, Any] | None = None) -> Callable[[Play], Play]: ...
     def agent(self, play: Any = None, /, *, when: Mapping[str, Any] | None = None) -> Any:
         """Have a coroutine function play the agent: `@gobare.agent`, or `@gobare.agent(when={…})`.
 
@@ -213,6 +225,11 @@ class Emulator(Handle):
     def script_errors(self) -> list[Fault]:
         """The script errors so far, resets notwithstanding, with their exceptions."""
         return self.socket.script_errors + self.socket.deployment.engine.script_errors
+
+    def raise_script_errors(self) -> None:
+        """Raise the first script error, if there is one: the fixtures do so by themselves."""
+        for fault in self.script_errors:
+            raise fault.error
 
     @property
     def blocked(self) -> list[str]:

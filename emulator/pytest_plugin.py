@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _FIXTURES: Final = ("gobare", "gobare_session")
 # How long a finished test waits for an agent that has not come to rest, before its verdict.
-_LAST_SECONDS: Final = 0.2
+_LAST_SECONDS: Final = 1.0
 # How many sessions a failed test tells of.
 _SESSIONS: Final = 5
 # What a test has been told of already: an error fails it once.
@@ -243,12 +243,11 @@ def _wanted(item: Any) -> tuple[Settings, str | Path | Mapping[str, Any] | None]
         if mark.args:
             raise ValueError("the gobare marker takes names: scenario=… and settings")
         values = dict(mark.kwargs)
-        wanted = values.pop("scenario", None)
+        if "scenario" in values:
+            scenario = values.pop("scenario")
+            if isinstance(scenario, str | Path):
+                scenario = _find(Path(scenario), Path(item.path).parent, item.config.rootpath)
         settings = changed(settings, values)
-        if isinstance(wanted, str | Path):
-            scenario = _find(Path(wanted), Path(item.path).parent, item.config.rootpath)
-        elif wanted is not None:
-            scenario = wanted
     return settings, scenario
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 WITHHELD: Final = "[withheld]"
 
 # An access token wherever it turns up: a path, a query, a log line.
-_TOKEN = re.compile(r"gbr_pat_[A-Za-z0-9_\-.~+/=]*")
+_TOKEN = re.compile(r"gbr_pat_[A-Za-z0-9_\-.~+/=]+")
 _SECRET_NAME = re.compile(r"authorization|api[-_]?key|token(?!_id)|secret|passw|credential", re.IGNORECASE)
 _USERINFO = re.compile(r"(?<=://)[^/?#\s]*@")
 
@@ -52,6 +52,11 @@ class Secret:
         raise TypeError("a Secret is not serialised")
 
 
+def encodable(text: str) -> str:
+    """`text` with what no encoding has (half a surrogate pair) replaced."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def scrub(text: str) -> str:
     """`text` with anything shaped like an access token, and any user info of a URL, withheld."""
     if "gbr_pat_" in text:
@@ -59,6 +64,13 @@ def scrub(text: str) -> str:
     if "://" in text:
         text = _USERINFO.sub(f"{WITHHELD}@", text)
     return text
+
+
+def address(text: str) -> str:
+    """An address without its query and its user info: the place alone."""
+    text = scrub(text.partition("?")[0].partition("#")[0])
+    before, at, after = text.rpartition("@")
+    return f"{WITHHELD}@{after}" if at and "/" not in before else text
 
 
 def names_a_secret(key: str) -> bool:

@@ -59,9 +59,6 @@ class Settings:
     tools_reach: Literal["next_turn", "next_workspace"] = _setting(
         "next_turn", "when a PUT of tools reaches the agent of a running workspace"
     )
-    tools_restart_seconds: float = _setting(
-        0.0, "how long after a PUT of tools on a running workspace what writes to it is refused as not ready"
-    )
     connections: tuple[Connection, ...] = _setting(
         (Connection("MiniMax", "minimax", "MiniMax-M3"),),
         "model connections of an organization; the first is default",
@@ -131,7 +128,9 @@ def from_environment(environment: Mapping[str, str], *, others: tuple[str, ...] 
         name = variable.removeprefix(PREFIX).lower()
         if name not in NAMES and name not in others:
             raise SettingError(f"{variable} is not a setting.{did_you_mean(name, (*NAMES, *others))}")
-        found[name] = text
+        # An empty setting is one that is not set: Compose passes those on.
+        if text or name not in NAMES:
+            found[name] = text
     return found
 
 
@@ -151,7 +150,8 @@ def _injected(variable: str, text: str) -> bool:
         or "_SERVICE_PORT_" in f"_{rest}"
         or rest == "NAME"
         or rest.startswith("ENV_")
-        or (rest.startswith("PORT") and (text.startswith(("tcp://", "udp://")) or rest.startswith("PORT_")))
+        or text.startswith(("tcp://", "udp://"))
+        or rest.startswith("PORT_")
     )
 
 
@@ -177,7 +177,6 @@ def _from_text(name: str, text: str) -> Any:
 
 
 _MINIMUM: Final[Mapping[str, float]] = {
-    "tools_restart_seconds": 0,
     "session_limit": 1,
     "queue_limit": 0,
     "streams_per_token": 1,
@@ -192,6 +191,9 @@ _MINIMUM: Final[Mapping[str, float]] = {
 }
 
 
+_MAXIMUM: Final = 10**9
+
+
 @cache
 def _kinds() -> dict[str, Any]:
     return typing.get_type_hints(Settings)
@@ -200,8 +202,8 @@ def _kinds() -> dict[str, Any]:
 def _check(name: str, value: Any) -> Any:
     checked = _checked(name, value, _kinds()[name])
     low = _MINIMUM.get(name)
-    if low is not None and not checked >= low:
-        raise SettingError(f"`{name}` is at least {low:g}, not {checked:g}.")
+    if low is not None and not low <= checked <= _MAXIMUM:
+        raise SettingError(f"`{name}` is from {low:g} to {_MAXIMUM}, not {checked:g}.")
     return checked
 
 

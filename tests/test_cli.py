@@ -422,7 +422,7 @@ def test_an_interrupt_before_it_serves_ends_it_quietly(
         (("serve", "--pace", "fast"), ("`pace`", "instant, realistic", "'fast'")),
         (("serve", "--seed", "x"), ("`seed`", "'x'")),
         (("serve", "--github", "maybe"), ("`github`", "true or false")),
-        (("serve", "--session-limit", "0"), ("`session_limit`", "at least 1")),
+        (("serve", "--session-limit", "0"), ("`session_limit`", "from 1 to")),
         (("serve", "--connections", "[{}]"), ("`connections[0]`",)),
         (("serve", "--token", "a:sessions:red"), ("scope 1 of token 1", "Did you mean `sessions:read`?")),
         (("serve", "--token", "a", "--token", "b:"), ("scope 1 of token 2", ", ".join(SCOPES))),

@@ -488,7 +488,7 @@ def test_it(gobare):
     say(gobare, "one")
 """)
     result.assert_outcomes(failed=1)
-    text = result.stdout.str().partition("gobare transcript")[0]
+    text = result.stdout.str().partition("Captured log")[0]
     assert '>       await turn.call("nobody_declared_it")' in text
     assert "engine.py" not in text
     assert "turn.py" not in text

@@ -114,7 +114,7 @@ def test_a_number_has_a_least(name: str) -> None:
     kind = type(getattr(DEFAULTS, name))
     assert getattr(changed(DEFAULTS, {name: kind(least)}), name) == least
     for too_small in (least - (1 if kind is int else 0.001), -1):
-        assert refusal(name, kind(too_small)).startswith(f"`{name}` is at least {least:g}, not ")
+        assert refusal(name, kind(too_small)).startswith(f"`{name}` is from {least:g} to ")
 
 
 def test_every_number_but_the_seed_has_a_least() -> None:
@@ -233,7 +233,7 @@ def test_a_text_is_read_by_the_kind_of_its_setting(name: str, text: str, kept: A
         ("connections", "MiniMax", "`connections[0]` is an object of label, connector, model"),
         ("pace", "fast", "`pace` is one of instant, realistic, not 'fast'."),
         ("pace", "INSTANT", "`pace` is one of instant, realistic, not 'INSTANT'."),
-        ("queue_limit", "-1", "`queue_limit` is at least 0, not -1."),
+        ("queue_limit", "-1", "`queue_limit` is from 0 to 1000000000, not -1."),
     ],
 )
 def test_a_text_that_cannot_be_read_is_refused(name: str, text: str, said: str) -> None:
@@ -251,7 +251,7 @@ def test_variables_are_found_by_their_prefix() -> None:
         "GOBARE_TOKEN": "x",
         f"MY_{PREFIX}PACE": "instant",
     }
-    assert from_environment(environment) == {"seed": "7", "queue_limit": ""}
+    assert from_environment(environment) == {"seed": "7"}
     assert from_environment({}) == {}
 
 

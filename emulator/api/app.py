@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from emulator import render
 from emulator.api import gates, parse
 from emulator.api.call import Call, Stream
-from emulator.api.operations import OPERATIONS
+from emulator.api.operations import NOT_YET, OPERATIONS
 from emulator.api.routes import Routes
 from emulator.clock import stopwatch
-from emulator.redaction import scrub
+from emulator.redaction import WITHHELD, names_a_secret, scrub
 from emulator.refusals import INTERNAL_MESSAGE, Refusal, reset_meanwhile
 from emulator.runtime.journal import Entry
 
@@ -50,7 +50,7 @@ class Api:
     """Serves /v1 for whatever deployment the scope's state holds."""
 
     def __init__(self) -> None:
-        self._routes = Routes(OPERATIONS)
+        self._routes = Routes(OPERATIONS, NOT_YET)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = stopwatch()
@@ -79,7 +79,7 @@ class Api:
                 return
             if scope["query_string"]:
                 call.query = parse.read_query(scope["query_string"], operation.query)
-                entry.query = {name: scrub(str(value)) for name, value in call.query.items()}
+                entry.query = {name: _shown(value) for name, value in call.query.items()}
             if operation.writes:
                 await gates.read_body(operation, call, receive)
                 if holder.deployment is not deployment:
@@ -111,6 +111,14 @@ class Api:
             if operation is None or not operation.stream or entry.status != 200:
                 # After the answer has gone out: the client need not wait for it.
                 _note(deployment, entry, operation, call)
+
+
+def _shown(value: Any) -> str:
+    """A query parameter as the journal keeps it."""
+    if isinstance(value, tuple):
+        key, label = value
+        return f"{scrub(key)}:{WITHHELD if names_a_secret(key) else scrub(label)}"
+    return scrub(str(value))
 
 
 def _note(deployment: Deployment, entry: Entry, operation: Operation | None, call: Call | None) -> None:

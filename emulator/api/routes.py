@@ -32,25 +32,32 @@ class _Node(Generic[Operation]):
     any: _Node[Operation] | None = None
     any_name: str = ""
     operations: dict[str, Operation] = field(default_factory=dict)
+    not_yet: bool = False
     instead: dict[str, str] = field(default_factory=dict)
 
 
 class Routes(Generic[Operation]):
-    """The paths of a table of operations, as a tree of segments."""
+    """The paths of a table of operations, as a tree of segments, and those of which one says `not yet`."""
 
-    def __init__(self, operations: Iterable[Operation]) -> None:
+    def __init__(self, operations: Iterable[Operation], not_yet: Iterable[str] = ()) -> None:
         self._root: _Node[Operation] = _Node()
         for operation in operations:
-            node = self._root
-            for segment in operation.path.split("/")[1:]:
-                if segment.startswith("{"):
-                    node.any = node.any or _Node()
-                    node.any_name = segment[1:-1]
-                    node = node.any
-                else:
-                    node = node.names.setdefault(segment, _Node())
+            node = self._node(operation.path)
             node.operations[operation.verb] = operation
             node.instead.update(operation.instead)
+        for path in not_yet:
+            self._node(path).not_yet = True
+
+    def _node(self, path: str) -> _Node[Operation]:
+        node = self._root
+        for segment in path.split("/")[1:]:
+            if segment.startswith("{"):
+                node.any = node.any or _Node()
+                node.any_name = segment[1:-1]
+                node = node.any
+            else:
+                node = node.names.setdefault(segment, _Node())
+        return node
 
     def find(self, verb: str, raw_path: bytes) -> tuple[Operation, dict[str, str]]:
         """The operation of a verb and a raw path, with the path's parameters.
@@ -68,6 +75,8 @@ class Routes(Generic[Operation]):
             node = child
             if node is None:
                 break
+        if node is not None and node.not_yet:
+            raise not_found("This endpoint of the API is not emulated yet.")
         if node is None or not node.operations:
             raise not_found("There is no such endpoint. GET /v1/openapi.json lists them.")
         operation = node.operations.get(verb)

@@ -12,6 +12,7 @@ from emulator.api.tools import tool_set
 from emulator.domain.files import decoded
 from emulator.domain.pages import cut
 from emulator.domain.session import Agent, Session
+from emulator.domain.tools import ToolSet
 from emulator.refusals import Refusal, invalid, not_found
 
 if TYPE_CHECKING:
@@ -27,12 +28,15 @@ async def create_session(call: Call) -> Reply:
     """Open a session, with a first message if there is one: all of it or none."""
     body: wire.SessionCreateRequest = call.body
     organization, world = call.organization, call.world
-    agent = _agent(call, body.agent)
+    # First what the request has wrong in itself, then what it names and is not there.
+    text = None if body.input is None else content_text(body.input, "input")
+    tools = ToolSet() if body.agent is None else tool_set(body.agent.tools, body.agent.text, "agent.tools")
     repo = _repo(call, body.environment)
-    _environment(body.environment)
+    _check_files(body.environment)
+    agent = _agent(call, body.agent, tools)
+    _check_environment(body.environment)
     if body.parent_session_id is not None:
         organization.session(body.parent_session_id)
-    text = None if body.input is None else content_text(body.input, "input")
     organization.check_room(world.settings.session_limit)
     session = Session(
         organization.next_session_id(),
@@ -94,11 +98,11 @@ async def patch_session(call: Call) -> Reply:
             "Nothing to change: send any of `title`, `metadata`, `agent.model` with `agent.model_credential_id`, "
             "`agent.instructions`, `agent.approval_mode` or `agent.permission_rules`."
         )
+    if ("model" in changes) != ("model_credential_id" in changes):
+        raise invalid("`agent.model` and `agent.model_credential_id` are changed together: send both or neither.")
     session = call.session
     agent = session.agent
     if body.agent is not None:
-        if ("model" in changes) != ("model_credential_id" in changes):
-            raise invalid("`agent.model` and `agent.model_credential_id` are changed together: send both or neither.")
         if "model" in changes:
             connection = call.organization.connection(body.agent.model, body.agent.model_credential_id, "agent.")
             agent.model, agent.model_credential_id = connection.model, connection.id
@@ -172,14 +176,13 @@ async def _open_with(call: Call, session: Session, text: str) -> None:
     await engine.reply_when_ready(session, call.request_id)
 
 
-def _agent(call: Call, sent: wire.AgentConfig | None) -> Agent:
+def _agent(call: Call, sent: wire.AgentConfig | None, tools: ToolSet) -> Agent:
     organization = call.organization
     if sent is None:
         connection = organization.connection(None, None, "agent.")
         return Agent(connection.model, connection.id)
     if sent.id is not None:
         raise not_found(f"No agent {sent.id!r}: this organization has none.")
-    tools = tool_set(sent.tools, sent.text, "agent.tools")
     connection = organization.connection(sent.model, sent.model_credential_id, "agent.")
     return Agent(
         connection.model,
@@ -223,19 +226,20 @@ def _names_in(address: str) -> str:
     return "/".join(parts[:2]).removesuffix(".git")
 
 
-def _environment(environment: wire.EnvironmentConfig | None) -> None:
+def _check_files(environment: wire.EnvironmentConfig | None) -> None:
+    if environment is not None and environment.files:
+        decoded([(file.path, file.data) for file in environment.files], "environment.files")
+        raise invalid("`environment.files` is not served by this emulator yet; leave it out.")
+
+
+def _check_environment(environment: wire.EnvironmentConfig | None) -> None:
     """Refuse what nothing stands behind, rather than swallow it."""
     if environment is None:
         return
-    if environment.template_id is not None:
-        raise not_found(
-            f"No agent {environment.template_id!r} for `environment.template_id`: this organization has none."
-        )
+    if (template := environment.template_id) is not None:
+        raise not_found(f"No agent {template!r} for `environment.template_id`: this organization has none.")
     if environment.profiles:
         raise not_found(f"No environment profile {environment.profiles[0]!r}: this organization has none.")
-    if environment.files:
-        decoded([(file.path, file.data) for file in environment.files], "environment.files")
-        raise invalid("`environment.files` is not served by this emulator yet; leave it out.")
 
 
 def _paging(query: dict[str, Any]) -> dict[str, Any]:

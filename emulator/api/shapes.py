@@ -10,11 +10,11 @@ import types
 import typing
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import BaseModel
 
-from emulator.redaction import names_a_secret, scrub, scrub_value, size_of
+from emulator.redaction import address, names_a_secret, scrub, scrub_value, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,8 +25,8 @@ class Shape:
     """A place in a body, and what may stand there; several of these where a union is accepted.
 
     `fields` of an object, `values` of a mapping, `entries` of a list, `variants` by their `type`; `free`: an
-    object of anything; `plain`: text, a number or a boolean, of `choices` only if there are any. `least` and
-    `most` bound a number.
+    object of anything; `plain`: text, a number or a boolean, of `choices` only if there are any, or an `address`.
+    `least` and `most` bound a number.
     """
 
     fields: dict[str, Shape] | None = None
@@ -36,6 +36,7 @@ class Shape:
     secret: bool = False
     free: bool = False
     plain: bool = False
+    address: bool = False
     choices: tuple[str, ...] = ()
     least: Any = None
     most: Any = None
@@ -71,12 +72,18 @@ def shape_of(model: type[BaseModel]) -> Shape:
         secret = isinstance(info.json_schema_extra, dict) and bool(info.json_schema_extra.get("writeOnly"))
         # A copy: the shape of a nested model is shared by every field of that model.
         shape = replace(_from_annotation(info.annotation))
-        shape.secret |= secret
+        # Arguments of a command may hold anything; of an address the journal keeps the place only.
+        shape.secret |= secret or name == "args"
+        shape.address = name in ("url", "repo")
         for bound in info.metadata:
             shape.least = getattr(bound, "ge", shape.least)
             shape.most = getattr(bound, "le", shape.most)
         fields[info.alias or name] = shape
     return Shape(fields=fields)
+
+
+# The longest text the journal keeps, in characters.
+_LONGEST: Final = 4096
 
 
 def kept(shape: Shape | None, value: Any) -> Any:
@@ -98,7 +105,10 @@ def kept(shape: Shape | None, value: Any) -> Any:
         if (entries := shape.entries) is not None:
             return [kept(entries, entry) for entry in value]
     elif shape.plain:
-        return scrub(value) if kind is str else value
+        if kind is not str:
+            return value
+        if len(value) <= _LONGEST:
+            return address(value) if shape.address else scrub(value)
     return f"[{size_of(value)}]"
 
 

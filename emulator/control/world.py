@@ -32,7 +32,7 @@ async def get_clock(call: Call) -> Any:
 async def advance_clock(call: Call) -> Any:
     """Move the clock forward. What falls due happens in order, and the agent comes to rest after each."""
     body: wire.Advance = call.body
-    await call.deployment.clock.advance(body.seconds, call.deployment.engine.rest_all)
+    await call.deployment.engine.advance(body.seconds)
     return {"now": call.world.now()}
 
 

@@ -54,9 +54,6 @@ class Access:
         self._by_digest: dict[bytes, Token] = {}
         self._by_id: dict[str, Token] = {}
 
-    def __len__(self) -> int:
-        return len(self._by_id)
-
     def add(self, text: str, token: Token) -> None:
         """Recognise `text` as `token` from now on; the same text again replaces its token."""
         known = self._by_digest.get(_digest(text))

@@ -54,8 +54,9 @@ class EventLog:
     def append(self, session_id: str, event_type: str, payload: dict[str, Any]) -> Event:
         """Record an event and give it back with its seq and time."""
         created_at = self._stamp()
+        # Encoded first: what cannot be raises, and has taken no seq.
+        frame = self._codec.encode(event_type, session_id, self._seq + 1, created_at, payload)
         self._seq += 1
-        frame = self._codec.encode(event_type, session_id, self._seq, created_at, payload)
         event = Event(self._seq, event_type, session_id, created_at, frame)
         self._all.append(event)
         self._by_session.setdefault(session_id, []).append(event)

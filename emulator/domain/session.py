@@ -89,7 +89,6 @@ class Workspace:
 
     state: WorkspaceState = "unknown"
     servers_started: bool = False
-    ready_at: int = 0
     tools: ToolSet | None = None
     files: Files = field(default_factory=Files)
     repo: dict[str, str | None] | None = None
@@ -261,10 +260,15 @@ class Session:
         call_id = self.next_call_id()
         action = Action(action_type, turn.id, call_id, name, arguments, 0, lost=lost)
         # In place before the event: whoever reads the session on seeing it finds the action there.
-        self.status = status
+        before, self.status = self.status, status
         self.actions[call_id] = action
         kind, payload = event
-        action.created_at = self.record(kind, {"toolCallId": call_id, **payload}).created_at
+        try:
+            action.created_at = self.record(kind, {"toolCallId": call_id, **payload}).created_at
+        except Exception:
+            self.status = before
+            del self.actions[call_id]
+            raise
         if timeout_seconds is not None:
             action.expires_at = action.created_at + timeout_seconds * 1000
         return action

@@ -8,9 +8,11 @@ the domain.
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextvars import Context
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
+from emulator.clock import monotonic
 from emulator.domain.scenario import Facts
 from emulator.refusals import Refusal, not_found, reset_meanwhile
 from emulator.runtime.actions import Actions
@@ -31,6 +33,12 @@ if TYPE_CHECKING:
     from emulator.runtime.feed import Feed
     from emulator.runtime.script import Script
     from emulator.runtime.tool_server import ToolServer
+
+LOG: Final = logging.getLogger("emulator")
+
+
+# How often a task that goes on after it was cancelled is cancelled again.
+_CANCELS: Final = 5
 
 
 class Engine:
@@ -86,9 +94,10 @@ class Engine:
             if session.busy:
                 limit = self.world.settings.queue_limit
                 if len(session.queue) >= limit:
+                    messages = "message" if limit == 1 else "messages"
                     raise Refusal(
                         "queue_full",
-                        f"{limit} messages are already waiting behind this session's turn, and that is the most. "
+                        f"{limit} {messages} at most may wait behind a session's turn, and as many do now. "
                         "Send this one once a turn has ended.",
                     )
                 session.open_turn(text, self.world.now(), request_id)
@@ -175,19 +184,36 @@ class Engine:
             self._report_unrest(restless, None)
         return not restless
 
+    async def advance(self, seconds: float) -> int:
+        """Move the clock, the agent coming to rest after each deadline; one bound holds for all of it together."""
+        until = monotonic() + self._bound
+
+        async def settle() -> None:
+            await self.rest_all(max(0.0, until - monotonic()))
+
+        return await self.clock.advance(seconds, settle)
+
     async def reply_when_ready(self, session: Session, request_id: str) -> None:
         """Hold the reply to an input as long as the pace asks for (design, "Pace")."""
         if self.world.settings.pace == "instant":
             await self.rest(session, request_id)
+            self._check_exists(session)
 
     async def close(self) -> None:
         """Stop everything that runs, and wait until it has."""
         self._closing = True
+        for run in self._runs.values():
+            run.over = True
         tasks = self._tasks | {task for run in self._runs.values() for task in run.steps.tasks()}
         for task in tasks:
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=1)
+        for _ in range(_CANCELS):
+            if not tasks:
+                break
+            # Some catch it and go on: the next verb they use ends them, or the next time they are cancelled.
+            _, tasks = await asyncio.wait(tasks, timeout=0.1)
+            for task in tasks:
+                task.cancel()
         for session in list(self.world.sessions()):
             await self.workspaces.destroy(session)
 
@@ -202,10 +228,6 @@ class Engine:
             await future
         finally:
             timer.cancel()
-
-    def running(self) -> list[Run]:
-        """Every turn the agent is on."""
-        return list(self._runs.values())
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Run something of the engine's own, until `close` at the latest."""
@@ -274,11 +296,11 @@ class Engine:
             if not turn.settled and not session.deleted and not self._closing:
                 self._script_failed(run, ScriptError("the agent's task was cancelled by its own code"))
         except TurnOver as over:
-            if not turn.settled and not session.deleted:
+            if not turn.settled and not session.deleted and not self._closing:
                 self._script_failed(run, over)
         except BaseException as error:
             # pytest.fail and its like are not Exceptions, and are as much the script's failure.
-            if session.deleted:
+            if session.deleted or self._closing:
                 return
             self._script_failed(run, error)
         else:
@@ -291,6 +313,7 @@ class Engine:
     def _script_failed(self, run: Run, error: BaseException) -> None:
         fault = fault_of(run, error)
         self.script_errors.append(fault)
+        LOG.error("script error in session %s, at %s: %s", fault.session_id, fault.where, fault.message)
         if not run.turn.settled and not run.session.deleted and not self._closing:
             told = f"The script failed at {fault.where}: {fault.message}"
             self._settle(run, "fail", {"code": "internal_error", "message": told})
@@ -392,7 +415,9 @@ class Engine:
         for session_id in restless:
             run = self._runs.get(session_id)
             turn_id = None if run is None else run.turn.id
-            self.not_at_rest.append({"session_id": session_id, "turn_id": turn_id, "request_id": request_id})
+            told = {"session_id": session_id, "turn_id": turn_id, "request_id": request_id}
+            if told not in self.not_at_rest:
+                self.not_at_rest.append(told)
 
     def _blocked(self, run: Run, stack: str) -> None:
         """Called by the watchdog, from its own thread."""

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from emulator.redaction import scrub
+from emulator.redaction import encodable, scrub
 
 if TYPE_CHECKING:
     from emulator.runtime.run import Run
@@ -40,7 +40,7 @@ class Fault:
 def fault_of(run: Run, error: BaseException) -> Fault:
     """The fault of a run that an error makes."""
     text = str(error)
-    message = scrub(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+    message = encodable(scrub(f"{type(error).__name__}: {text}" if text else type(error).__name__))
     return Fault(run.session.id, run.turn.id, run.turn.request_id, _where(error), message, error)
 
 

@@ -62,6 +62,3 @@ class Journal:
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._entries)
-
-    def __len__(self) -> int:
-        return len(self._entries)

@@ -71,6 +71,7 @@ class Run:
     state: dict[str, Any]
     approval_mode: str
     permission_rules: list[dict[str, Any]]
+    over: bool = False
     steers: list[str] = field(default_factory=list)
     waits: dict[str, asyncio.Future[Any]] = field(default_factory=dict)
 
@@ -81,7 +82,7 @@ class Run:
 
     def check(self) -> None:
         """Raise `TurnOver` once the turn has ended."""
-        if self.turn.settled or self.session.deleted:
+        if self.over or self.turn.settled or self.session.deleted:
             raise TurnOver("this turn has ended")
 
     def require(self, name: str) -> None:

@@ -26,10 +26,7 @@ class SimulatedServer:
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> ToolResult:
         described = self._tools[tool]
-        content = described.content
-        if not content and described.text is not None:
-            content = [{"type": "text", "text": described.text}]
-        return ToolResult([dict(block) for block in content], described.structured, described.is_error)
+        return ToolResult([dict(block) for block in described.content], described.structured, described.is_error)
 
     async def close(self) -> None:
         """Nothing is held."""

@@ -18,6 +18,7 @@ from emulator.domain.tools import BUILT_INS
 from emulator.refusals import CATALOGUE
 from emulator.runtime.run import CallResult, Failed, ScriptError
 from emulator.runtime.tool_server import ToolResult
+from emulator.runtime.verbs import need, need_number, need_texts
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
@@ -63,11 +64,13 @@ class Turn:
 
     async def say(self, text: str) -> None:
         """Say something: `agent.text` deltas, then `agent.message` and a message item."""
+        need("say", str, text=text)
         await self._deltas("agent.text", text)
         await self._record("agent.message", {"text": text})
 
     async def think(self, text: str) -> None:
         """Show reasoning: `agent.thinking` deltas, kept nowhere."""
+        need("think", str, text=text)
         await self._deltas("agent.thinking", text)
 
     async def call(self, function: str, /, *, lose: bool = False, **arguments: Any) -> CallResult:
@@ -83,6 +86,7 @@ class Turn:
         run = self._run
         run.check()
         run.require(function)
+        need("call", dict, arguments=arguments)
         declared = run.tools.function(function)
         assert declared is not None
         action = run.session.ask(
@@ -102,6 +106,10 @@ class Turn:
         """Ask the person a question and wait for the answer."""
         run = self._run
         run.check()
+        need("ask", str, question=question)
+        need("ask", bool, allow_freeform=allow_freeform)
+        if options is not None:
+            need_texts("ask", "options", options)
         labels = list(options or ())
         event: dict[str, Any] = {"question": question}
         if options is not None:
@@ -115,6 +123,9 @@ class Turn:
 
     async def approve(self, tool: str, args: dict[str, Any] | None = None, sensitive: bool = False) -> bool:
         """Ask for leave to use a tool and wait for the decision, unless the mode or a rule decides."""
+        need("approve", str, tool=tool)
+        need("approve", dict, args=args or {})
+        need("approve", bool, sensitive=sensitive)
         denied = await self._denied(tool, args or {}, sensitive=sensitive, asks=True)
         return denied is None
 
@@ -130,6 +141,11 @@ class Turn:
 
         Raises `ScriptError` for a built-in the session does not have.
         """
+        need("use", str, tool=tool, summary=summary)
+        need("use", dict, args=args or {})
+        need("use", bool, is_error=is_error)
+        if exit_code is not None:
+            need("use", int, exit_code=exit_code)
         disabled = self._engine.world.settings.disabled_tools
         if tool in BUILT_INS and tool not in self._run.tools.built_ins(disabled):
             raise ScriptError(f"the agent used {tool!r}, which this session does not have")
@@ -146,6 +162,8 @@ class Turn:
         """
         run = self._run
         run.check()
+        need("mcp", str, server=server, tool=tool)
+        need("mcp", dict, arguments=arguments or {})
         declared = next((entry for entry in run.tools.servers() if entry.name == server), None)
         if declared is None:
             raise ScriptError(f"the agent called a tool of {server!r}, which this session does not declare")
@@ -172,7 +190,10 @@ class Turn:
     async def write(self, path: str, content: str | bytes) -> None:
         """Write a file of the workspace. One under /workspace/outputs is published when the turn settles."""
         self._run.check()
-        data = content.encode() if isinstance(content, str) else bytes(content)
+        need("write", str, path=path)
+        if not isinstance(content, bytes):
+            need("write", str, content=content)
+        data = content.encode() if isinstance(content, str) else content
         try:
             absolute, kind = self._run.session.workspace.files.write(path, data)
         except OutsideWorkspace as refused:
@@ -182,6 +203,7 @@ class Turn:
     async def delete(self, path: str) -> None:
         """Delete a file of the workspace."""
         self._run.check()
+        need("delete", str, path=path)
         try:
             absolute = self._run.session.workspace.files.delete(path)
         except (OutsideWorkspace, FileNotFoundError) as refused:
@@ -190,16 +212,26 @@ class Turn:
 
     async def todos(self, items: Sequence[dict[str, str]]) -> None:
         """Show the list of what is to be done: each with `label` and `status`."""
+        for item in items:
+            need("todos", dict, items=item)
+            if set(item) != {"label", "status"}:
+                raise ScriptError(f"todos: each of `items` has `label` and `status`, not {', '.join(map(str, item))}")
+            need("todos", str, **item)
         await self._record("agent.todos", {"items": [dict(item) for item in items]})
 
     async def compact(self, before: int, after: int) -> None:
         """Say that the context was compacted, in tokens before and after."""
+        need("compact", int, before=before, after=after)
         await self._record("agent.compaction", {"before": before, "after": after})
 
     async def preview(self, port: int, body: str | None = None) -> str:
         """Serve something on a port and give the address it is seen at."""
         run = self._run
         run.check()
+        need("preview", int, port=port)
+        need_number("preview", "port", port, 1, 65_535)
+        if body is not None:
+            need("preview", str, body=body)
         digits = self._engine.world.ids.derive("preview", run.session.id, port, length=12).removeprefix("preview_")
         preview = run.session.preview
         preview.url, preview.port, preview.body = f"https://p-{digits}.gobare.dev", port, body
@@ -220,6 +252,7 @@ class Turn:
     async def wait(self, seconds: float) -> None:
         """Let time pass on the emulator's clock."""
         self._run.check()
+        need_number("wait", "seconds", seconds, 0, 10**9)
         await self._engine.wait(self._run, seconds)
         self._run.check()
 
@@ -228,6 +261,7 @@ class Turn:
         self._run.check()
         if code not in CATALOGUE:
             raise ScriptError(f"{code!r} is not an error code of the API ({', '.join(CATALOGUE)})")
+        need("fail", str, message=message)
         raise Failed(code, message)
 
     async def _denied(

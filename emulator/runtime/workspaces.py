@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from emulator.domain.limits import IDLE_SECONDS, WORKSPACE_SECONDS
+from emulator.domain.tools import ToolSet
 from emulator.refusals import Refusal, invalid
 from emulator.runtime.tool_server import CONNECT_SECONDS, DID_NOT_ANSWER, ServerUnreachable
 
@@ -42,6 +43,7 @@ class Start:
     """What connecting to the servers gave, before anything about it is shown."""
 
     connected: bool
+    tools: ToolSet = field(default_factory=ToolSet)
     servers: dict[str, ToolServer] = field(default_factory=dict)
     unreachable: dict[str, str] = field(default_factory=dict)
 
@@ -82,9 +84,13 @@ class Workspaces:
             )
         if workspace.servers_started and workspace.state in ("running", "paused"):
             return Start(connected=False)
-        start = Start(connected=True)
+        start = Start(connected=True, tools=session.agent.tools)
+        if workspace.tools is not None and self._world.settings.tools_reach == "next_workspace":
+            start.tools = workspace.tools
+        for server in self.machine(session).servers.values():
+            await server.close()
         missing: list[str] = []
-        for tool in session.agent.tools.servers():
+        for tool in start.tools.servers():
             server = self._reach(session, tool)
             try:
                 await server.connect()
@@ -123,8 +129,7 @@ class Workspaces:
                 pass
         if start.connected:
             machine.servers, machine.unreachable = start.servers, start.unreachable
-            if workspace.tools is None or self._world.settings.tools_reach == "next_turn":
-                workspace.tools = session.agent.tools
+            workspace.tools = start.tools
             workspace.servers_started = True
             for name, reason in start.unreachable.items():
                 session.record("mcp.unavailable", {"server": name, "name": name, "reason": reason})
@@ -132,11 +137,8 @@ class Workspaces:
 
     def tools_replaced(self, session: Session) -> None:
         """Have the servers started anew by the next call that needs the workspace (contract §5)."""
-        workspace = session.workspace
         if self._world.settings.tools_reach == "next_turn":
-            workspace.servers_started = False
-        if workspace.state == "running":
-            workspace.ready_at = self._world.now() + round(self._world.settings.tools_restart_seconds * 1000)
+            session.workspace.servers_started = False
 
     def busy(self, session: Session) -> None:
         """A turn is open: the workspace is not idle."""
@@ -179,7 +181,6 @@ class Workspaces:
         machine = self.machine(session)
         self.busy(session)
         machine.reclaim = None
-        machine.servers, machine.unreachable = {}, {}
         session.workspace_step("reclaim")
         self._reclaimed(session)
 

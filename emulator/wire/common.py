@@ -27,7 +27,7 @@ Maybe = Annotated[T | None, NotNull()]
 """A field that may be left out and is not null when it is there."""
 
 Withheld = Annotated[str, Field(json_schema_extra={"writeOnly": True})]
-"""A string that is a secret: never shown, and marked `writeOnly` in the document."""
+"""A string that is a secret, or may hold one: never shown, and marked `writeOnly` in the document."""
 
 Milliseconds = Annotated[int, Field(description="Unix milliseconds.")]
 

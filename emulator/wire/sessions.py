@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from emulator.wire.common import Maybe, Milliseconds, Page, Request, Response
+from emulator.wire.common import Maybe, Milliseconds, Page, Request, Response, Withheld
 from emulator.wire.tools import Text, Tool, ToolRead
 
 Instructions = Annotated[str, Field(max_length=32_000)]
@@ -68,7 +68,7 @@ class SeedFile(Request):
 
     type: Maybe[Literal["inline"]] = None
     path: str = Field(min_length=1)
-    data: str = Field(description="Base64.")
+    data: Withheld = Field(description="Base64.")
 
 
 class EnvironmentConfig(Request):

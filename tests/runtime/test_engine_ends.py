@@ -57,7 +57,7 @@ def test_a_reset_answers_a_request_that_waits_for_the_agent_at_once() -> None:
         assert begun.wait(WAIT)
         gobare.reset()
         sender.join(WAIT)
-        assert statuses == [202]
+        assert statuses == [503]
 
 
 def test_a_request_whose_body_arrives_after_a_reset_is_refused_and_starts_nothing() -> None:
