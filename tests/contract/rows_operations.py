@@ -9,6 +9,18 @@ from tests.contract.manifest import Row
 _SOURCE: Final = "contract §4"
 
 ROWS: Final = (
+    Row(
+        "operations.not-yet",
+        _SOURCE,
+        "An operation of the API that is not emulated yet is a 404 that says so.",
+        "Nothing stands behind it, and a client must not take it for a slip in its address.",
+    ),
+    Row(
+        "operations.health-nothing",
+        _SOURCE,
+        "A token without any scope is not usable either.",
+        "Every other route refuses it as it refuses one with only cli.",
+    ),
     Row("operations.table", _SOURCE, "Every operation that is served stands in the contract's table, and no other."),
     Row("operations.status", _SOURCE, "Each operation answers with the success status of its row."),
     Row("operations.scope", _SOURCE, "Each operation takes the scope of its row, alone, and is refused without it."),

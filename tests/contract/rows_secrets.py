@@ -10,6 +10,12 @@ _S: Final = "contract §5"
 
 ROWS: Final = (
     Row(
+        "secrets.journal-keeps-little",
+        "contract §5",
+        "Of file contents, a command's arguments and long texts the journal keeps the size, of an address the place.",
+        "Any of them may hold a secret, and a journal that is bounded by count must be bounded in bytes too.",
+    ),
+    Row(
         "secrets.tool-credentials", _S, "`authorization` and header values of a server appear nowhere once they are in."
     ),
     Row("secrets.agent", _S, "The agent's script sees a session's tools as a client reads them."),

@@ -220,3 +220,29 @@ def test_a_stream_shows_the_sessions_it_is_of(api: Api, path: str, shown: list[s
     with api.stream(path.format(root=ids["root"])) as frames:
         seen = [frames.until("turn.ended")[-1].data["session_id"] for _ in shown]
     assert seen == [ids[name] for name in shown]
+
+
+@pytest.mark.behaviour("operations.not-yet")
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/agents",
+        "/v1/webhooks/whsub_1",
+        "/v1/sessions/x/files",
+        "/v1/sessions/x/artifacts/archive",
+        "/v1/model-connectors",
+    ],
+)
+def test_what_is_not_emulated_yet_says_so(api: Api, path: str) -> None:
+    answer = api.get(path)
+    assert (answer.status, answer.code) == (404, "not_found")
+    assert answer.message == "This endpoint of the API is not emulated yet."
+    assert "no such endpoint" in api.get(f"{path}/x/y/z/q").message
+
+
+@pytest.mark.behaviour("operations.health-nothing")
+def test_a_token_without_scopes_is_not_usable(api: Api) -> None:
+    token = api.emulator.tokens.mint(scopes=[]).token
+    health = api.get("/v1/health", token=token).json
+    assert (health["scopes"], health["usable"]) == ([], False)
+    assert health["missing_scopes"]

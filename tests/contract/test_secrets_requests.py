@@ -285,3 +285,23 @@ def test_a_control_token_is_told_nowhere(
 
         assert (refused.status, taken.status) == (401, 200)
         watch.check()
+
+
+@pytest.mark.behaviour("secrets.journal-keeps-little")
+def test_the_journal_keeps_sizes_of_what_may_hold_anything(api: Api) -> None:
+    files = [{"path": ".env", "data": "Y2FuYXJ5"}]
+    api.post("/v1/sessions", {"environment": {"files": files, "repo": "canary@github.com/a/b"}})
+    session = api.session()
+    by_command = {"type": "mcp", "name": "a", "command": "run", "args": ["--token", "canary"]}
+    by_url = {"type": "mcp", "name": "b", "url": "https://canary:x@h.example/mcp?key=canary#canary"}
+    api.put(f"/v1/sessions/{session}/tools", {"tools": [by_command, by_url]})
+    api.say(session, "canary" * 1000)
+    api.get("/v1/sessions?metadata=api_key:canary")
+    kept = [entry.body for entry in api.emulator.requests]
+    assert "canary" not in json.dumps(kept)
+    assert "Y2FuYXJ5" not in json.dumps(kept)
+    tools = kept[2]["tools"]
+    assert tools[0]["args"] == "[list of 2]"
+    assert tools[1]["url"] == "https://[withheld]@h.example/mcp"
+    assert kept[3]["events"][0]["content"] == "[text of 6000 characters]"
+    assert api.emulator.requests[-1].query == {"metadata": "api_key:[withheld]"}
