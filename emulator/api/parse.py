@@ -7,6 +7,7 @@ a secret (contract §2).
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from math import isinf
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 Model = TypeVar("Model", bound="BaseModel")
 
 
+# A word somebody meant as a name: nothing that keeps a secret looks like one.
+_WORD: Final = re.compile(r"[A-Za-z]{1,16}(?:[._-][A-Za-z]{1,16}){0,3}")
 # Digits of the longest number that is read as one.
 _LONG: Final = 18
 
@@ -210,12 +213,11 @@ def _refusal(shape: Shape, body: Any, problem: Mapping[str, Any]) -> Exception:
         return invalid(f"`{path}` must be {_KINDS[kind]}; {_a_kind(value)} was sent.")
     if kind == "literal_error":
         choices = str(context["expected"]).replace("'", "").replace(" or ", ", ").split(", ")
-        hint = did_you_mean(value, choices) if isinstance(value, str) else f" {_a_kind(value).capitalize()} was sent."
-        return invalid(f"`{path}` must be {'one of ' if len(choices) > 1 else ''}{', '.join(choices)}.{hint}")
+        one_of = "one of " if len(choices) > 1 else ""
+        return invalid(f"`{path}` must be {one_of}{', '.join(choices)}{_sent(value)}{_meant(value, choices)}")
     if kind == "union_tag_invalid":
-        choices = list(place.variants)
-        hint = did_you_mean(str(context["tag"]), choices)
-        return invalid(f"`{path}.type` must be one of {', '.join(choices)}.{hint}")
+        tag, choices = context["tag"], list(place.variants)
+        return invalid(f"`{path}.type` must be one of {', '.join(choices)}{_sent(tag)}{_meant(tag, choices)}")
     if kind == "union_tag_not_found":
         if not place.variants:
             what = "an object or a list of strings" if name == "env_refs" else "a string or a list of parts"
@@ -233,6 +235,17 @@ def _refusal(shape: Shape, body: Any, problem: Mapping[str, Any]) -> Exception:
         words = f"at least {context['ge']}" if "ge" in context else f"at most {context['le']}"
         return invalid(f"`{path}` must be {words}; {value} was sent.")
     return invalid(f"`{path}` is not what is accepted there.")
+
+
+def _sent(value: Any) -> str:
+    """What was sent, for the end of a sentence; a word only if it is one, and so no secret."""
+    if not isinstance(value, str):
+        return f"; {_a_kind(value)} was sent."
+    return f"; `{value}` was sent." if _WORD.fullmatch(value) else "."
+
+
+def _meant(value: Any, choices: Sequence[str]) -> str:
+    return did_you_mean(value, choices) if isinstance(value, str) else ""
 
 
 def _unknown_field(root: Shape, path: str, name: str, owner: str, place: Shape) -> Exception:
