@@ -57,6 +57,16 @@ def found(pattern: str, text: str) -> bool | None:
         return None
 
 
+def nested(pattern: str) -> bool:
+    """Whether a repetition in `pattern` is itself repeated: searching with it may take for ever."""
+    reader = _Reader(pattern, 0)
+    try:
+        reader.all()
+    except (_Unknown, RecursionError, ValueError):
+        return False
+    return reader.nested
+
+
 @dataclass(slots=True)
 class _Reader:
     """Reads a pattern once, from left to right, choosing the least it allows.

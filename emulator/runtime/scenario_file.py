@@ -17,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 
 from emulator.domain.scenario import Condition, Rule, SimulatedConnect, SimulatedDescription, SimulatedTool
 from emulator.refusals import CATALOGUE, did_you_mean
+from emulator.runtime.patterns import nested
 from emulator.runtime.player import GIVEN, Player, Step
 from emulator.runtime.scenario_problems import problems_of
 from emulator.scenario_source import Problem, ScenarioError, Where, path_of, read
@@ -189,6 +190,12 @@ class _Builder:
                 re.compile(message.matches)
             except (re.error, RecursionError, OverflowError, Warning) as error:
                 self._wrong((*where, "message", "matches"), f"is not a regular expression: {error}")
+            else:
+                if nested(message.matches):
+                    # The search holds the interpreter: nothing could stop it, or even say what it is at.
+                    self._wrong(
+                        (*where, "message", "matches"), "repeats a repetition, which may take for ever to match"
+                    )
         return Condition(
             contains=message.contains,
             equals=message.equals,

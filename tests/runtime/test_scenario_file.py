@@ -323,3 +323,15 @@ def test_jinja_and_yaml_are_imported_only_when_needed() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines() == ["[]", "['jinja2']"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fine"), [("(a+)+$", False), ("(?:x*y*)*z", False), (r"order (\d+)", True), ("a+b+", True)]
+)
+def test_a_pattern_that_may_take_for_ever_is_refused(pattern: str, fine: bool) -> None:
+    source = {"agent": [{"when": {"message": {"matches": pattern}}, "do": [{"say": "x"}]}]}
+    if fine:
+        assert load(source).rules
+    else:
+        with pytest.raises(ScenarioError, match="repeats a repetition"):
+            load(source)
