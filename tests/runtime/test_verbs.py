@@ -93,7 +93,7 @@ def test_one_restless_agent_costs_an_advance_its_bound_once(gobare: Emulator, ap
     import asyncio
     import time
 
-    gobare.settings.update(rest_seconds=0.3)
+    gobare.settings.update(rest_seconds=0.6)
     go = asyncio.Event()
 
     @gobare.agent
@@ -108,7 +108,7 @@ def test_one_restless_agent_costs_an_advance_its_bound_once(gobare: Emulator, ap
     api.session({"input": "restless"})
     started = time.monotonic()
     gobare.clock.advance(61)
-    assert time.monotonic() - started < 0.9
+    assert time.monotonic() - started < 2.2
     assert len(gobare.report()["agent_not_at_rest"]) <= 2
     gobare.loop.loop.call_soon_threadsafe(go.set)
     assert gobare.settle()
