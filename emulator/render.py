@@ -82,6 +82,14 @@ def refusal(refused: Refusal, request_id: str) -> dict[str, Any]:
     return {"error": {"code": refused.code, "message": scrub(refused.message), "request_id": request_id}}
 
 
+def refusal_headers(refused: Refusal) -> list[tuple[bytes, bytes]]:
+    """The headers a refusal brings along: its own, and the wait where waiting helps (contract §2)."""
+    headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in refused.headers.items()]
+    if refused.retry_after is not None:
+        headers.append((b"retry-after", b"%d" % refused.retry_after))
+    return headers
+
+
 def tool(entry: Tool) -> dict[str, Any]:
     """One tool as it is read back: as sent, less its secrets, which `redacted` names."""
     match entry:

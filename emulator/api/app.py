@@ -86,9 +86,9 @@ class Api:
                     raise reset_meanwhile()
             reply = await operation.handler(call)
             if isinstance(reply, Stream):
-                entry.token_id = call.token.id
+                # Noted as it opens: it may stay open for as long as the emulator runs.
                 entry.status = 200
-                deployment.journal.add(entry, world.settings.journal_limit)
+                _note(deployment, entry, operation, call)
                 await _stream(receive, send, deployment, headers, reply.reader)
                 return
             status = reply.status or operation.status
@@ -102,7 +102,7 @@ class Api:
         except parse.Disconnected:
             pass
         except Exception as error:
-            _log(request_id, error)
+            log_fault("request", request_id, error)
             await _refuse(send, entry, headers, Refusal("internal_error", INTERNAL_MESSAGE))
         finally:
             if key is not None:
@@ -140,11 +140,8 @@ async def _send(send: Send, entry: Entry, headers: Headers, status: int, body: b
 
 async def _refuse(send: Send, entry: Entry, headers: Headers, refused: Refusal) -> None:
     entry.code, entry.message = refused.code, scrub(refused.message)
-    extra = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in refused.headers.items()]
-    if refused.retry_after is not None:
-        extra.append((b"retry-after", b"%d" % refused.retry_after))
     body = render.encode(render.refusal(refused, entry.request_id))
-    await _send(send, entry, headers + extra, refused.status, body)
+    await _send(send, entry, headers + render.refusal_headers(refused), refused.status, body)
 
 
 async def _stream(receive: Receive, send: Send, deployment: Deployment, headers: Headers, reader: Reader) -> None:
@@ -173,8 +170,8 @@ async def _stream(receive: Receive, send: Send, deployment: Deployment, headers:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _log(request_id: str, error: Exception) -> None:
+def log_fault(what: str, request_id: str, error: Exception) -> None:
     """Log a fault of ours by its place, never by its values."""
     frames = traceback.extract_tb(error.__traceback__)
     places = " < ".join(f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in reversed(frames[-6:]))
-    LOG.error("internal error in request %s: %s at %s", request_id, type(error).__name__, places)
+    LOG.error("internal error in %s %s: %s at %s", what, request_id, type(error).__name__, places)

@@ -66,9 +66,7 @@ async def read_body(operation: Operation, call: Call, receive: Receive) -> None:
     ceiling = settings.create_body_limit if operation.creates_session else settings.body_limit
     call.sent = body = await parse.read_body(receive, call.headers, ceiling)
     if operation.request is None:
-        # Some clients send a content type, some an empty object, with calls that take no body.
-        if body.strip() not in (b"", b"{}", b"null"):
-            raise parse.no_body(body)
+        parse.check_no_body(body)
         return
     call.sent = value = parse.read_json(body)
     if operation.narrow is not None and (scope := operation.narrow(value)) is not None:

@@ -77,12 +77,10 @@ async def lose_calls(call: Call) -> Any:
 async def get_effective_tools(call: Call) -> Any:
     """What the agent's next turn can reach: built-ins by the deployment's allowance, functions, servers."""
     _, session = call.session(call.path["session_id"])
-    settings, tools = call.world.settings, session.agent.tools
-    if settings.tools_reach == "next_workspace" and session.workspace.tools is not None:
-        tools = session.workspace.tools
+    tools = call.deployment.engine.workspaces.tools(session)
     return {
         "configured": tools.tools is not None,
-        "built_ins": tools.built_ins(settings.disabled_tools),
+        "built_ins": tools.built_ins(call.world.settings.disabled_tools),
         "functions": [tool.name for tool in tools.tools or () if isinstance(tool, FunctionTool)],
         "servers": [tool.name for tool in tools.servers()],
     }

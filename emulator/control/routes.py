@@ -6,14 +6,12 @@ its JSON, what is given is JSON.
 
 from __future__ import annotations
 
-import logging
-import traceback
 from hmac import compare_digest
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator import render
 from emulator.api import parse
+from emulator.api.app import log_fault
 from emulator.api.routes import Routes
 from emulator.control.call import Call, Host
 from emulator.control.operations import OPERATIONS, Operation
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
 __all__ = ["Control", "Host", "dispatch"]
-
-LOG: Final = logging.getLogger("emulator")
 
 # As much as a scenario file may have.
 _BODY_LIMIT: Final = 8 * 1024 * 1024
@@ -59,9 +55,9 @@ class Control:
             return
         except Refusal as refused:
             status, body = refused.status, render.encode(render.refusal(refused, request_id))
-            headers = _headers_of(refused)
+            headers = render.refusal_headers(refused)
         except Exception as error:
-            _log(request_id, error)
+            log_fault("control request", request_id, error)
             status = 500
             body = render.encode(render.refusal(Refusal("internal_error", INTERNAL_MESSAGE), request_id))
         headers += [(b"content-length", b"%d" % len(body)), (b"x-request-id", request_id.encode()), *_HEADERS]
@@ -116,20 +112,7 @@ def _take_body(operation: Operation, call: Call, sent: bytes) -> None:
     """Put the body on the call as the operation's shape. Raises 400."""
     empty = not sent.strip()
     if operation.request is None:
-        # Some clients send an empty object with every call.
-        if not empty and sent.strip() not in (b"{}", b"null"):
-            raise parse.no_body(sent)
+        parse.check_no_body(sent)
         return
     value = {} if empty and operation.optional else parse.read_json(sent)
     call.body = parse.shaped(operation.request.model, value)
-
-
-def _headers_of(refused: Refusal) -> list[tuple[bytes, bytes]]:
-    return [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in refused.headers.items()]
-
-
-def _log(request_id: str, error: Exception) -> None:
-    """Log a fault of ours by its place, never by its values."""
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    place = f"{Path(frame.filename).name}:{frame.lineno} {frame.name}"
-    LOG.error("internal error in control request %s: %s at %s", request_id, type(error).__name__, place)

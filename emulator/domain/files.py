@@ -90,10 +90,6 @@ class Files:
         self._unpublished.pop(absolute, None)
         return absolute
 
-    def read(self, path: str) -> bytes | None:
-        """A file's content, or `None`."""
-        return self._content.get(resolve(path))
-
     def take_unpublished(self) -> tuple[list[tuple[str, bytes]], list[dict[str, str]]]:
         """What is to be published now, and what is skipped with the reason; both are then forgotten."""
         publish: list[tuple[str, bytes]] = []

@@ -79,8 +79,7 @@ class Engine:
         try:
             return await self.workspaces.connect(session)
         except RequiredServersDown as refused:
-            if not session.busy:
-                session.cannot_start(refused.problem)
+            session.cannot_start(refused.problem)
             raise
         finally:
             self.feed.pump(organization)
@@ -130,10 +129,9 @@ class Engine:
         if run is not None:
             self._settle(run, "cancel")
             run.steps.cancel()
-        elif session.id in self._between and (turn := session.dequeue()) is not None:
+        elif session.id in self._between:
             # Between two turns it is the one about to begin that is stopped.
-            session.settle(turn, "cancel")
-            session.publish(turn)
+            self._end_next(session, "cancel")
         self.feed.pump(organization)
 
     def replace_tools(self, organization: Organization, session: Session, tools: ToolSet) -> None:
@@ -162,7 +160,7 @@ class Engine:
         if self._closing:
             return True
         if session.id in self._between:
-            return session.deleted
+            return False
         run = self._runs.get(session.id)
         # An agent that waits for rest does not wait for itself.
         return run is None or run.at_rest or run.steps is current_steps()
@@ -249,13 +247,11 @@ class Engine:
         """Set the agent going on a turn whose message is in the conversation."""
         self.workspaces.come_up(session, start)
         machine = self.workspaces.machine(session)
-        reach = self.world.settings.tools_reach
-        tools = session.agent.tools if reach == "next_turn" else session.workspace.tools
         run = Run(
             organization,
             session,
             turn,
-            tools if tools is not None else session.agent.tools,
+            self.workspaces.tools(session),
             machine.servers,
             machine.unreachable,
             Steps(
@@ -326,11 +322,9 @@ class Engine:
         run: Run,
         command: Literal["complete", "fail", "cancel"],
         error: dict[str, str] | None = None,
-        *,
-        origin: str | None = None,
     ) -> None:
         session, turn = run.session, run.turn
-        session.settle(turn, command, error, origin=origin)
+        session.settle(turn, command, error)
         if self._runs.get(session.id) is run:
             del self._runs[session.id]
         if self.world.settings.pace == "instant":
@@ -366,11 +360,8 @@ class Engine:
                 start = await self.workspaces.connect(session)
             except Refusal as refused:
                 self._between.discard(session.id)
-                turn = session.dequeue()
-                assert turn is not None
                 problem = refused.problem if isinstance(refused, RequiredServersDown) else refused.message
-                session.settle(turn, "fail", {"code": refused.code, "message": problem}, origin="sandbox")
-                session.publish(turn)
+                self._end_next(session, "fail", {"code": refused.code, "message": problem}, origin="sandbox")
                 self.feed.pump(organization)
                 self._go_on(organization, session)
                 return
@@ -380,6 +371,20 @@ class Engine:
             turn = session.dequeue()
             assert turn is not None
             self._begin(organization, session, turn, start)
+
+    @staticmethod
+    def _end_next(
+        session: Session,
+        command: Literal["fail", "cancel"],
+        error: dict[str, str] | None = None,
+        *,
+        origin: str | None = None,
+    ) -> None:
+        """End the turn that waits first without its having begun."""
+        turn = session.dequeue()
+        if turn is not None:
+            session.settle(turn, command, error, origin=origin)
+            session.publish(turn)
 
     def _workspace_moved(self, session: Session) -> None:
         """The clock paused or reclaimed a workspace; a turn open on a reclaimed one fails."""

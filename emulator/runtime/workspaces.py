@@ -68,6 +68,12 @@ class Workspaces:
         """The running side of a session's workspace."""
         return self._machines.setdefault(session.id, Machine())
 
+    def tools(self, session: Session) -> ToolSet:
+        """The tools the next turn has: those of the running workspace where a PUT waits for another (contract §5)."""
+        if session.workspace.tools is not None and self._world.settings.tools_reach == "next_workspace":
+            return session.workspace.tools
+        return session.agent.tools
+
     async def connect(self, session: Session) -> Start:
         """Connect the servers of a workspace that has yet to, and show nothing of it.
 
@@ -84,9 +90,7 @@ class Workspaces:
             )
         if workspace.servers_started and workspace.state in ("running", "paused"):
             return Start(connected=False)
-        start = Start(connected=True, tools=session.agent.tools)
-        if workspace.tools is not None and self._world.settings.tools_reach == "next_workspace":
-            start.tools = workspace.tools
+        start = Start(connected=True, tools=self.tools(session))
         for server in self.machine(session).servers.values():
             await server.close()
         missing: list[str] = []
