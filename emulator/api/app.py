@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from emulator import render
 from emulator.api import gates, parse
-from emulator.api.call import Call, Stream
+from emulator.api.call import Call, Download, Stream
 from emulator.api.operations import NOT_YET, OPERATIONS
 from emulator.api.routes import Routes
 from emulator.clock import stopwatch
@@ -91,6 +91,9 @@ class Api:
                 _note(deployment, entry, operation, call)
                 await _stream(receive, send, deployment, headers, reply.reader)
                 return
+            if isinstance(reply, Download):
+                await _download(send, entry, headers, reply)
+                return
             status = reply.status or operation.status
             body = render.encode(reply.content)
             if key is not None:
@@ -136,6 +139,18 @@ async def _send(send: Send, entry: Entry, headers: Headers, status: int, body: b
     length = (b"content-length", b"%d" % len(body))
     await send({"type": "http.response.start", "status": status, "headers": [_JSON, length, *headers]})
     await send({"type": "http.response.body", "body": body})
+
+
+async def _download(send: Send, entry: Entry, headers: Headers, reply: Download) -> None:
+    """Send bytes a piece at a time: no second copy of the whole is ever held."""
+    entry.status = 200
+    own = [(b"content-type", reply.content_type.encode("latin-1")), (b"content-length", b"%d" % reply.size)]
+    await send({"type": "http.response.start", "status": 200, "headers": [*own, *reply.headers, *headers]})
+    for chunk in reply.chunks:
+        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        # Others are served in between, however fast this client reads.
+        await asyncio.sleep(0)
+    await send({"type": "http.response.body", "body": b""})
 
 
 async def _refuse(send: Send, entry: Entry, headers: Headers, refused: Refusal) -> None:

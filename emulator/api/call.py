@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from emulator.domain.access import Token
     from emulator.domain.session import Session
     from emulator.domain.world import Organization, World
@@ -56,6 +58,16 @@ class Reply:
 
     content: Any
     status: int | None = None
+    headers: list[tuple[bytes, bytes]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Download:
+    """Bytes to send piece by piece; `size` is how many there are in all."""
+
+    content_type: str
+    size: int
+    chunks: Iterable[bytes]
     headers: list[tuple[bytes, bytes]] = field(default_factory=list)
 
 

@@ -11,6 +11,7 @@ from pydantic.json_schema import models_json_schema
 
 from emulator.api.operations import OPERATIONS
 from emulator.domain.limits import KEY, PAGE
+from emulator.refusals import CATALOGUE
 from emulator.wire import common
 
 if TYPE_CHECKING:
@@ -38,6 +39,12 @@ class Described(Protocol):
     @property
     def status(self) -> int: ...
     @property
+    def also(self) -> int | None: ...
+    @property
+    def media(self) -> str: ...
+    @property
+    def refusals(self) -> tuple[str, ...]: ...
+    @property
     def query(self) -> tuple[Parameter, ...]: ...
     @property
     def scopes(self) -> tuple[str, ...]: ...
@@ -49,10 +56,6 @@ class Described(Protocol):
     def writes(self) -> bool: ...
 
 
-_READ: Final = (400, 401, 403, 404, 429, 500)
-_WRITE: Final = (400, 401, 403, 404, 409, 429, 500, 503)
-_PUBLIC: Final = (400, 404, 500)
-
 _MEANING: Final[Mapping[int, str]] = {
     400: "The request is wrong in itself; the message names what to fix.",
     401: "No access token, or one that is not recognised.",
@@ -61,6 +64,7 @@ _MEANING: Final[Mapping[int, str]] = {
     409: "The present state does not allow it, or the same idempotency key is in flight.",
     429: "A budget, a queue or a ceiling is used up.",
     500: "A fault of the server or of the workspace.",
+    502: "The model provider failed or refused.",
     503: "Something the server needs is down; retry after a wait.",
 }
 
@@ -158,7 +162,6 @@ def _operation(operation: Described, prefix: str) -> dict[str, Any]:
 
 
 def _responses(operation: Described) -> dict[str, Any]:
-    media = "text/event-stream" if operation.stream else "application/json"
     common_headers: dict[str, Any] = {
         "x-request-id": {"description": "Quote it when something is wrong.", "schema": {"type": "string"}},
         "Link": {"description": "Where this document is.", "schema": {"type": "string"}},
@@ -172,23 +175,27 @@ def _responses(operation: Described) -> dict[str, Any]:
         ):
             budget[f"x-ratelimit-{name}"] = {"description": words, "schema": {"type": "integer"}}
         budget["x-ratelimit-resource"] = {"description": "The bucket.", "schema": {"type": "string"}}
-    responses: dict[str, Any] = {
-        str(operation.status): {
-            "description": operation.summary,
-            "headers": common_headers | budget,
-            "content": {media: {"schema": _ref(operation.response.model.__name__)}},
-        }
-    }
-    refusals = _PUBLIC if operation.public else _WRITE if operation.writes else _READ
-    for status in refusals:
+    responses: dict[str, Any] = {}
+    for success in (operation.status, operation.also):
+        if success is not None:
+            responses[str(success)] = {
+                "description": operation.summary,
+                "headers": common_headers | budget,
+                "content": {operation.media: {"schema": _ref(operation.response.model.__name__)}},
+            }
+    by_status: dict[int, list[str]] = {}
+    for code in operation.refusals:
+        by_status.setdefault(CATALOGUE[code].status, []).append(code)
+    for status, codes in by_status.items():
         headers = dict(common_headers)
         if status == 401:
             headers["WWW-Authenticate"] = {"description": "How to authenticate.", "schema": {"type": "string"}}
-        if status in (409, 429, 500, 503):
+        if status == 409 or any(CATALOGUE[code].retry_after for code in codes):
             headers["Retry-After"] = {"description": "Seconds, where waiting helps.", "schema": {"type": "integer"}}
         responses[str(status)] = {
             "description": _MEANING[status],
             "headers": headers,
+            "x-error-codes": codes,
             "content": {"application/json": {"schema": _ref("Error")}},
         }
     return responses

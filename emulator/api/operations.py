@@ -11,25 +11,31 @@ from typing import TYPE_CHECKING, Any, Final
 
 from emulator.api import events, health, sessions, tools
 from emulator.api.parse import Parameter
+from emulator.refusals import CATALOGUE
 from emulator.wire import Named
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from emulator.api.call import Call, Reply, Stream
+    from emulator.api.call import Call, Download, Reply, Stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """One operation. `scopes`: any of them will do; `narrow` names the one that must be there once
-    the body is known. `instead` refuses verbs of the same path with words of their own."""
+    the body is known. `instead` refuses verbs of the same path with words of their own. `also` is a second
+    status of success. `codes` are those of its refusals that no gate gives (`codes_of` has all of them).
+    `media` is what it answers with; the response is JSON unless it says otherwise."""
 
     verb: str
     path: str
     summary: str
-    handler: Callable[[Call], Awaitable[Reply | Stream]]
+    handler: Callable[[Call], Awaitable[Reply | Download | Stream]]
     response: Named
     status: int = 200
+    also: int | None = None
+    codes: tuple[str, ...] = ()
+    media: str = "application/json"
     scopes: tuple[str, ...] = ()
     narrow: Callable[[dict[str, Any]], str | None] | None = None
     request: Named | None = None
@@ -43,6 +49,20 @@ class Operation:
     def writes(self) -> bool:
         """Whether it can change something, and so takes an idempotency key."""
         return self.verb != "GET"
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """The codes of every refusal it can give: what its gates refuse, and what is its own (contract §2)."""
+        found = ["invalid_request", "internal_error"]
+        if not self.public:
+            found += ["authentication_error", "rate_limit_exceeded"]
+        if self.scopes:
+            found.append("permission_denied")
+        if "{" in self.path:
+            found.append("not_found")
+        if self.writes:
+            found += ["conflict", "sandbox_unavailable"]
+        return tuple(code for code in CATALOGUE if code in (*found, *self.codes))
 
 
 LIMIT: Final = Parameter("limit", "limit", "How many to return; 20 when absent.")
@@ -100,6 +120,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             Parameter("metadata", "pair", "Only sessions with this label, as key:value."),
             ROOT,
         ),
+        codes=("not_found",),
     ),
     Operation(
         verb="POST",
@@ -109,6 +130,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         request=Named("sessions.SessionCreateRequest"),
         response=Named("sessions.Session"),
         status=201,
+        codes=("not_found", "project_limit_exceeded"),
         scopes=_WRITE,
         creates_session=True,
     ),
@@ -134,7 +156,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path=_SESSION,
         summary="Delete a session",
         handler=sessions.delete_session,
-        response=Named("common.Deleted"),
+        response=Named("sessions.SessionDeleted"),
         scopes=_WRITE,
     ),
     Operation(
@@ -189,6 +211,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         response=Named("events.EventStream"),
         scopes=_READ,
         query=(CURSOR,),
+        media="text/event-stream",
         stream=True,
     ),
     Operation(
@@ -199,6 +222,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         request=Named("events.EventsRequest"),
         response=Named("events.InputAccepted"),
         status=202,
+        codes=("queue_full", "workspace_recovery_failed"),
         scopes=("sessions:write", "tools:respond"),
         narrow=events.scope_of,
     ),
@@ -210,6 +234,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         response=Named("events.EventStream"),
         scopes=_READ,
         query=(CURSOR, ROOT),
+        codes=("not_found",),
+        media="text/event-stream",
         stream=True,
     ),
 )

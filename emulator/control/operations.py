@@ -32,6 +32,9 @@ class Operation:
     handler: Callable[[Call], Awaitable[Any]]
     response: Named
     status: int = 200
+    also: int | None = None
+    media: str = "application/json"
+    refusals: tuple[str, ...] = ("invalid_request", "not_found", "conflict", "internal_error")
     request: Named | None = None
     query: tuple[Parameter, ...] = ()
     open: bool = False

@@ -87,11 +87,14 @@ class Page(Response, Generic[T]):
 
 
 class Deleted(Response):
-    """What a delete answers."""
+    """What a delete answers, beside the `object` that each kind names for itself."""
 
-    object: Literal["session.deleted"]
     id: str
     deleted: Literal[True]
+
+
+class Bytes(Response):
+    """Bytes as they are, whatever their type."""
 
 
 class OpenApiDocument(Response):

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from emulator.wire.common import Maybe, Milliseconds, Page, Request, Response, Withheld
+from emulator.wire.common import Deleted, Maybe, Milliseconds, Page, Request, Response, Withheld
 from emulator.wire.tools import Text, Tool, ToolRead
 
 Instructions = Annotated[str, Field(max_length=32_000)]
@@ -175,6 +175,12 @@ class Session(Response):
     environment: SessionEnvironment
     preview: SessionPreview
     required_actions: list[RequiredAction]
+
+
+class SessionDeleted(Deleted):
+    """A session is gone."""
+
+    object: Literal["session.deleted"]
 
 
 class TurnError(Response):
