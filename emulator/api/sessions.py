@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -16,9 +17,8 @@ from emulator.domain.tools import ToolSet
 from emulator.refusals import Refusal, invalid, not_found
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from emulator.api.call import Call
+    from emulator.domain.index import Label
     from emulator.wire import sessions as wire
 
 _REPO: Final = re.compile(r"[A-Za-z0-9_.\-]+/[A-Za-z0-9_.\-]+")
@@ -60,28 +60,24 @@ async def create_session(call: Call) -> Reply:
 async def list_sessions(call: Call) -> Reply:
     """A page of the organization's sessions."""
     organization, query = call.organization, call.query
-    checks: list[Callable[[Session], bool]] = []
-    if (status := query.get("status")) is not None:
-        checks.append(lambda session: session.status == status)
-    if (source := query.get("source")) is not None:
-        checks.append(lambda session: session.source == source)
+    labels: list[Label] = [(name, query[name]) for name in ("status", "source") if name in query]
     if (creator := query.get("created_by_token")) is not None:
-        token_id = call.token.id if creator == "me" else creator
-        checks.append(lambda session: session.created_by_token == token_id)
+        labels.append(("created_by_token", call.token.id if creator == "me" else creator))
     if (pair := query.get("metadata")) is not None:
-        key, value = pair
-        checks.append(lambda session: session.metadata.get(key) == value)
-    if (root := query.get("root")) is not None:
-        organization.session(root)
-        checks.append(lambda session: organization.in_tree(session.id, root))
-    page = cut(
-        organization.sessions,
-        organization.position,
-        lambda session: session.id,
-        keep=(lambda session: all(check(session) for check in checks)) if checks else None,
-        **_paging(query),
-    )
-    return Reply(render.page(page, render.session))
+        labels.append(("metadata", *pair))
+    numbers = organization.among(labels, query.get("root"))
+
+    def place(session_id: str) -> int | None:
+        number = organization.number(session_id)
+        if number is None:
+            return None
+        # One that the filter has left behind still has a place between its neighbours.
+        at = bisect_left(numbers, number)
+        there = at < len(numbers) and numbers[at] == number
+        return at if there or query.get("order") != "asc" else at - 1
+
+    page = cut(numbers, place, lambda number: organization.numbered(number).id, **paging(query))
+    return Reply(render.page(page, lambda number: render.session(organization.numbered(number))))
 
 
 async def get_session(call: Call) -> Reply:
@@ -116,6 +112,7 @@ async def patch_session(call: Call) -> Reply:
         session.title = body.title
     if "metadata" in body.model_fields_set:
         session.metadata = dict(body.metadata or {})
+        call.organization.relabel(session)
     session.touch(call.world.now())
     return Reply(render.session(session))
 
@@ -131,7 +128,7 @@ async def list_turns(call: Call) -> Reply:
     """A page of a session's turns."""
     session = call.session
     numbers = {turn.id: n for n, turn in enumerate(session.turns)} if "after" in call.query else {}
-    page = cut(session.turns, numbers.get, lambda turn: turn.id, **_paging(call.query))
+    page = cut(session.turns, numbers.get, lambda turn: turn.id, **paging(call.query))
     return Reply(render.page(page, render.turn))
 
 
@@ -146,7 +143,7 @@ async def get_turn(call: Call) -> Reply:
 async def list_items(call: Call) -> Reply:
     """A page of a session's items."""
     transcript = call.organization.transcript(call.session)
-    page = cut(transcript.refresh(), transcript.position, lambda item_id: item_id, **_paging(call.query))
+    page = cut(transcript.refresh(), transcript.position, lambda item_id: item_id, **paging(call.query))
     return Reply(render.page(page, lambda item_id: transcript.item(transcript.position(item_id) or 0)))
 
 
@@ -242,5 +239,5 @@ def _check_environment(environment: wire.EnvironmentConfig | None) -> None:
         raise not_found(f"No environment profile {environment.profiles[0]!r}: this organization has none.")
 
 
-def _paging(query: dict[str, Any]) -> dict[str, Any]:
+def paging(query: dict[str, Any]) -> dict[str, Any]:
     return {name: query[name] for name in ("limit", "order", "after") if name in query}

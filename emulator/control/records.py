@@ -28,6 +28,7 @@ async def get_events(call: Call) -> Any:
         FrameCodec.event(event.frame)
         for organization in call.world.organizations()
         for event in organization.log.of(None)
+        if event.frame
     ]
     # Each organization counts for itself; across them the clock tells the order.
     return {"data": sorted(events, key=itemgetter("created_at"))}

@@ -45,6 +45,7 @@ class EventLog:
         self._all: list[Event] = []
         self._by_session: dict[str, list[Event]] = {}
         self._seq = 0
+        self._empty = 0
 
     @property
     def last_seq(self) -> int:
@@ -71,7 +72,10 @@ class EventLog:
         return self._codec.payload(event.frame)
 
     def of(self, session_id: str | None) -> Sequence[Event]:
-        """The events of one session, or of all, in order. A live view: do not change it."""
+        """The events of one session, or of all, in order. A live view: do not change it.
+
+        Among all, the places of deleted sessions' events may still stand, with empty frames.
+        """
         return self._all if session_id is None else self._by_session.get(session_id, ())
 
     def after(self, seq: int, session_id: str | None) -> int:
@@ -80,5 +84,13 @@ class EventLog:
 
     def forget(self, session_id: str) -> None:
         """Drop a deleted session's events. The seqs of the others stay as they are."""
-        if self._by_session.pop(session_id, None):
-            self._all = [event for event in self._all if event.session_id != session_id]
+        forgotten = self._by_session.pop(session_id, ())
+        for event in forgotten:
+            # Whoever is reading holds the event itself; its place is kept by one that says nothing.
+            place = self.after(event.seq - 1, None)
+            self._all[place] = Event(event.seq, "", "", event.created_at, b"")
+        self._empty += len(forgotten)
+        if self._empty * 2 > len(self._all):
+            # Not at each: many deletes would go through all that is left each time.
+            self._all = [event for event in self._all if event.frame]
+            self._empty = 0

@@ -30,11 +30,10 @@ def cut(
     limit: int = DEFAULT_PAGE,
     order: Literal["asc", "desc"] = "desc",
     after: str | None = None,
-    keep: Callable[[T], bool] | None = None,
 ) -> Page[T]:
     """A page of `oldest_first`. A cursor that cannot be placed gives an empty page.
 
-    `position` places an id in the list; `keep` filters. Reads only as far as the page needs.
+    `position` places an id in the list. Reads only as far as the page needs.
     """
     step = 1 if order == "asc" else -1
     index = 0 if order == "asc" else len(oldest_first) - 1
@@ -43,13 +42,6 @@ def cut(
         if place is None:
             return Page([], has_more=False, last_id=None)
         index = place + step
-    data: list[T] = []
-    while 0 <= index < len(oldest_first):
-        entry = oldest_first[index]
-        index += step
-        if keep is not None and not keep(entry):
-            continue
-        if len(data) == limit:
-            return Page(data, has_more=True, last_id=identify(data[-1]))
-        data.append(entry)
-    return Page(data, has_more=False, last_id=identify(data[-1]) if data else None)
+    places = range(index, len(oldest_first), 1) if step == 1 else range(index, -1, -1)
+    data = [oldest_first[place] for place in places[:limit]]
+    return Page(data, has_more=len(places) > limit, last_id=identify(data[-1]) if data else None)

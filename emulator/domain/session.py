@@ -17,7 +17,10 @@ from emulator.domain.tools import ToolSet
 from emulator.domain.transitions import IllegalTransition, step
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from emulator.domain.event_log import Event, EventLog
+    from emulator.domain.index import Label
     from emulator.domain.transitions import SessionStatus, TurnStatus, WorkspaceState
     from emulator.ids import Ids
 
@@ -135,7 +138,9 @@ class Session:
         self.parent_session_id = parent_session_id
         self.created_at = now
         self.updated_at = now
-        self.status: SessionStatus = "idle"
+        self._status: SessionStatus = "idle"
+        # Called after every change of status: the organization keeps its sessions sorted by it.
+        self.moved: Callable[[Session], None] | None = None
         self.workspace = Workspace(
             repo=None if repo is None else {"full_name": repo, "branch": None, "clone_error": None}
         )
@@ -151,6 +156,30 @@ class Session:
         self._calls = 0
 
     # What can be asked of it
+
+    @property
+    def status(self) -> SessionStatus:
+        """What a client reads: `failed` is the last turn's outcome, not a dead session (contract §6)."""
+        return self._status
+
+    @status.setter
+    def status(self, status: SessionStatus) -> None:
+        if status != self._status:
+            self._status = status
+            if self.moved is not None:
+                self.moved(self)
+
+    def labels(self) -> list[Label]:
+        """What lists of sessions can be narrowed to: each a field and its value."""
+        labels: list[Label] = [("status", self._status)]
+        if self.source is not None:
+            labels.append(("source", self.source))
+        if self.created_by_token is not None:
+            labels.append(("created_by_token", self.created_by_token))
+        if self.parent_session_id is not None:
+            labels.append(("parent", self.parent_session_id))
+        labels += [("metadata", key, value) for key, value in self.metadata.items()]
+        return labels
 
     @property
     def busy(self) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from emulator.domain.access import DEFAULT_ORGANIZATION, DEFAULT_SCOPES, Access, Token
 from emulator.domain.event_log import Codec, EventLog
+from emulator.domain.index import Index
 from emulator.domain.idempotency import Keys
 from emulator.domain.limits import GENERAL_PER_MINUTE, SESSIONS_PER_MINUTE, TREE_DEPTH, Budget
 from emulator.domain.transcript import Transcript
@@ -19,8 +20,9 @@ from emulator.ids import Ids
 from emulator.refusals import Refusal, invalid, not_found
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
+    from emulator.domain.index import Label
     from emulator.domain.session import Session
     from emulator.settings import Settings
 
@@ -51,8 +53,10 @@ class Organization:
             for n, c in enumerate(settings.connections, start=1)
         ]
         self._by_id: dict[str, Session] = {}
-        self._ordinals: list[int] = []
-        self._ordinal_of: dict[str, int] = {}
+        self._by_number: dict[int, Session] = {}
+        self._numbers: list[int] = []
+        self._number_of: dict[str, int] = {}
+        self._index = Index()
         self._transcripts: dict[str, Transcript] = {}
         self._created = 0
 
@@ -64,25 +68,78 @@ class Organization:
     def add(self, session: Session) -> None:
         """Keep a new session."""
         self._by_id[session.id] = session
-        self._ordinal_of[session.id] = self._created
-        self._ordinals.append(self._created)
+        self._by_number[self._created] = session
+        self._number_of[session.id] = self._created
+        self._numbers.append(self._created)
         self.sessions.append(session)
+        session.moved = self.relabel
+        self.relabel(session)
+
+    def relabel(self, session: Session) -> None:
+        """Take note of what a session can be found by now."""
+        self._index.put(self._number_of[session.id], session.labels())
 
     def remove(self, session: Session) -> None:
         """Forget a session and everything that happened in it."""
-        place = self.position(session.id)
-        if place is None:
+        number = self._number_of.pop(session.id, None)
+        if number is None:
             return
         session.deleted = True
-        del self.sessions[place], self._ordinals[place]
-        del self._by_id[session.id], self._ordinal_of[session.id]
+        session.moved = None
+        place = bisect_left(self._numbers, number)
+        del self.sessions[place], self._numbers[place]
+        del self._by_id[session.id], self._by_number[number]
+        self._index.remove(number)
         self._transcripts.pop(session.id, None)
         self.log.forget(session.id)
 
-    def position(self, session_id: str) -> int | None:
-        """Where a session stands among all, oldest first."""
-        ordinal = self._ordinal_of.get(session_id)
-        return None if ordinal is None else bisect_left(self._ordinals, ordinal)
+    def numbered(self, number: int) -> Session:
+        """The session of a number, as `among` gives them."""
+        return self._by_number[number]
+
+    def number(self, session_id: str) -> int | None:
+        """The number of a session, or `None` where there is no such session."""
+        return self._number_of.get(session_id)
+
+    def among(self, labels: Sequence[Label], root: str | None = None) -> Sequence[int]:
+        """The numbers of the sessions that have every label and stand below `root`, oldest first.
+
+        Reads no more than the rarest of them has. Raises 404 for a `root` that is not there.
+        """
+        candidates = [self._index.numbers(label) for label in labels]
+        if root is not None:
+            candidates.append(self._tree(root))
+        if not candidates:
+            return self._numbers
+        rarest = min(candidates, key=len)
+        if len(candidates) == 1:
+            return rarest
+        members = set(candidates[-1]) if root is not None else None
+        return [
+            number
+            for number in rarest
+            if all(self._index.has(number, label) for label in labels) and (members is None or number in members)
+        ]
+
+    def tree(self, root: str) -> list[Session]:
+        """A session and everything below it, at most 16 levels, oldest first (contract §6). Raises 404."""
+        return [self._by_number[number] for number in self._tree(root)]
+
+    def _tree(self, root: str) -> list[int]:
+        self.session(root)
+        found: list[int] = []
+        level = [root]
+        for _ in range(TREE_DEPTH):
+            numbers = [self._number_of[session_id] for session_id in level]
+            found += numbers
+            level = [
+                self._by_number[number].id
+                for session_id in level
+                for number in self._index.numbers(("parent", session_id))
+            ]
+            if not level:
+                break
+        return sorted(found)
 
     def find(self, session_id: str) -> Session | None:
         return self._by_id.get(session_id)

@@ -69,8 +69,8 @@ def test_a_forgotten_session_leaves_the_others_their_seqs() -> None:
     log = log_of("a", "b", "a", "c")
     log.forget("a")
     log.forget("nobody")
-    assert [(event.session_id, event.seq) for event in log.of(None)] == [("b", 2), ("c", 4)]
+    assert [(event.session_id, event.seq) for event in log.of(None) if event.frame] == [("b", 2), ("c", 4)]
     assert list(log.of("a")) == []
-    assert [event.seq for event in list(log.of(None))[log.after(2, None) :]] == [4]
+    assert [event.seq for event in list(log.of(None))[log.after(2, None) :] if event.frame] == [4]
     assert log.append("a", "user.context", {}).seq == 5
     assert [event.seq for event in log.of("a")] == [5]
