@@ -34,17 +34,20 @@ class Feed:
         # Open readers by what they read: one session, or (`None`) the organization.
         self._readers: dict[tuple[str, str | None], set[Reader]] = {}
         self._cursors: dict[str, int] = {}
+        # Other readers of the log, told after every command that something may have changed.
+        self.listeners: list[Callable[[Organization], None]] = []
 
     def pump(self, organization: Organization) -> None:
         """Pass on what has been recorded since the last call."""
         log = organization.log
         cursor = self._cursors.get(organization.id, 0)
-        if cursor == log.last_seq:
-            return
-        self._cursors[organization.id] = log.last_seq
-        if self._readers:
-            for event in log.of(None)[log.after(cursor, None) :]:
-                self._put(organization.id, event.session_id, event.frame, transient=False)
+        if cursor != log.last_seq:
+            self._cursors[organization.id] = log.last_seq
+            if self._readers:
+                for event in log.of(None)[log.after(cursor, None) :]:
+                    self._put(organization.id, event.session_id, event.frame, transient=False)
+        for listener in self.listeners:
+            listener(organization)
 
     def transient(self, organization: Organization, session_id: str, event_type: str, payload: dict[str, str]) -> None:
         """Show a frame to whoever is reading now, and keep it nowhere."""
