@@ -14,6 +14,8 @@ WITHHELD: Final = "[withheld]"
 
 # An access token wherever it turns up: a path, a query, a log line.
 _TOKEN = re.compile(r"gbr_pat_[A-Za-z0-9_\-.~+/=]+")
+# The key of a model provider, told from words by its length.
+_PROVIDER_KEY = re.compile(r"(?<![A-Za-z0-9])(?:sk|xai)-[A-Za-z0-9_\-]{16,}")
 _SECRET_NAME = re.compile(r"authorization|api[-_]?key|token(?!_id)|secret|passw|credential", re.IGNORECASE)
 _USERINFO = re.compile(r"(?<=://)[^/?#\s]*@")
 
@@ -58,9 +60,11 @@ def encodable(text: str) -> str:
 
 
 def scrub(text: str) -> str:
-    """`text` with anything shaped like an access token, and any user info of a URL, withheld."""
+    """`text` with anything shaped like a token or a provider's key, and any user info of a URL, withheld."""
     if "gbr_pat_" in text:
         text = _TOKEN.sub(WITHHELD, text)
+    if "sk-" in text or "xai-" in text:
+        text = _PROVIDER_KEY.sub(WITHHELD, text)
     if "://" in text:
         text = _USERINFO.sub(f"{WITHHELD}@", text)
     return text

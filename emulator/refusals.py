@@ -104,6 +104,8 @@ _OTHER_NAMES: Final[Mapping[str, str]] = {
     "text": "content",
     "message": "content",
     "result": "output",
+    "kimi": "moonshot",
+    "claude": "anthropic",
 }
 
 

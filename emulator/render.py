@@ -6,6 +6,7 @@ is forgotten (contract §1, §2, §5).
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json, to_json
@@ -16,9 +17,12 @@ from emulator.redaction import scrub
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from emulator.domain.catalogue import Connector, EnvironmentProfile, SavedAgent
+    from emulator.domain.connections import ModelConnection
     from emulator.domain.pages import Page, T
     from emulator.domain.session import Action, Session, Turn
     from emulator.domain.tools import Tool, ToolSet
+    from emulator.domain.usage import Usage
     from emulator.refusals import Refusal
 
 
@@ -164,6 +168,38 @@ def session(shown: Session, *, disabled: Iterable[str] | None = None) -> dict[st
     }
 
 
+def fork(shown: Session, *, forked_from: str, workspace_copied: bool) -> dict[str, Any]:
+    """What a fork answers: the new session, and where it comes from (contract §6)."""
+    return {**session(shown), "forked_from": forked_from, "workspace_copied": workspace_copied}
+
+
+def usage(of: Session, used: Usage, *, scope: str) -> dict[str, Any]:
+    """The `session.usage` object (contract §6)."""
+    return {
+        "object": "session.usage",
+        "session_id": of.id,
+        "scope": scope,
+        "sessions": used.sessions,
+        "as_of": used.as_of,
+        "sandbox_seconds": used.sandbox_seconds,
+        "chargeable_seconds": used.chargeable_seconds,
+        "needs_review_intervals": used.needs_review,
+        "intervals": used.intervals,
+    }
+
+
+def preview(of: Session) -> dict[str, Any]:
+    """The `preview` object of a published preview (contract §12)."""
+    shown = of.preview
+    return {
+        "object": "preview",
+        "subdomain": shown.subdomain,
+        "url": shown.published_url,
+        "published_url": shown.published_url,
+        "port": shown.port,
+    }
+
+
 def required_action(action: Action) -> dict[str, Any]:
     """One entry of `required_actions` (contract §8)."""
     return {
@@ -192,6 +228,59 @@ def turn(shown: Turn) -> dict[str, Any]:
         "subagent_id": None,
         "error": shown.error,
     }
+
+
+def agent(shown: SavedAgent, disabled: Iterable[str]) -> dict[str, Any]:
+    """The `agent` object (contract §12)."""
+    return {
+        "object": "agent",
+        "id": shown.id,
+        "name": shown.name,
+        "model": shown.model,
+        "model_credential_id": shown.model_credential_id,
+        "instructions": shown.instructions,
+        "tools": tools(shown.tools, disabled),
+        "text": shown.tools.text,
+        "created_at": shown.created_at,
+    }
+
+
+def environment_template(shown: SavedAgent, disabled: Iterable[str]) -> dict[str, Any]:
+    """The `environment_template` object: an agent under its older name, with fewer fields."""
+    known = agent(shown, disabled)
+    return {
+        "object": "environment_template",
+        **{name: known[name] for name in ("id", "name", "tools", "text", "created_at")},
+    }
+
+
+def environment_profile(shown: EnvironmentProfile) -> dict[str, Any]:
+    """The `environment_profile` object (contract §12)."""
+    return {
+        "object": "environment_profile",
+        "id": shown.id,
+        "name": shown.name,
+        "is_default": shown.is_default,
+        "variable_count": shown.variable_count,
+    }
+
+
+def model_connector(shown: Connector) -> dict[str, Any]:
+    """The `model_connector` object (contract §12)."""
+    return {"object": "model_connector", **asdict(shown)}
+
+
+def model_credential(shown: ModelConnection, *, is_default: bool, created: bool = False) -> dict[str, Any]:
+    """The `model_credential` object; `created`: as the answer to a create, which alone tells the key's end."""
+    known = {
+        "object": "model_credential",
+        "id": shown.id,
+        "label": shown.label,
+        "connector": shown.connector,
+        "model": shown.model,
+        "is_default": is_default,
+    }
+    return known | ({"last4": shown.last4, "verified": True} if created else {})
 
 
 def page(cut: Page[T], render_one: Callable[[T], dict[str, Any]]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import types
 import typing
 from dataclasses import dataclass, field
 from functools import cache
@@ -39,6 +40,39 @@ class Connection:
     model: str
 
 
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """An environment profile a fresh organization has (contract §12)."""
+
+    name: str
+    is_default: bool = False
+    variable_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderAnswer:
+    """What a model provider says of the keys that match a pattern, with `*` for anything (contract §12)."""
+
+    key: str
+    outcome: Literal["ok", "rejected", "no_model", "unreachable"]
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A repository that can be named. `clone_error` is what its clone fails with; `files` are texts by path."""
+
+    full_name: str
+    branch: str = "main"
+    clone_error: str | None = None
+    files: dict[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        owner, slash, name = self.full_name.partition("/")
+        if not (owner and slash and name) or "/" in name:
+            raise SettingError(f"`repositories` are named as owner/name, not {self.full_name!r}.")
+
+
 def _setting(default: Any, doc: str, *, at_start: bool = False) -> Any:
     return field(default=default, metadata={"doc": doc, "at_start": at_start})
 
@@ -64,7 +98,19 @@ class Settings:
         "model connections of an organization; the first is default",
         at_start=True,
     )
+    profiles: tuple[Profile, ...] = _setting((), "environment profiles of an organization", at_start=True)
+    provider_answers: tuple[ProviderAnswer, ...] = _setting(
+        (), "what model providers say of keys that match a pattern; the first match decides, and others are accepted"
+    )
     github: bool = _setting(True, "whether organizations have GitHub connected")
+    repositories: tuple[Repository, ...] = _setting(
+        (), "repositories that can be cloned (full_name, branch, clone_error, files); every one while the list is empty"
+    )
+    workspace_copy: Literal["works", "fails"] = _setting("works", "whether a fork gets a copy of the workspace")
+    preview_publish: Literal["works", "fails"] = _setting("works", "whether a preview can be prepared for publishing")
+    public_url: str = _setting("", "where clients reach the emulator, for addresses it gives out; where it listens")
+    usage_reconciled_seconds: float = _setting(3600.0, "seconds until a stretch of sandbox time is reconciled")
+    usage_review_intervals: int = _setting(0, "finished stretches of each session that usage cannot account for")
     workspace_recovery: Literal["works", "fails"] = _setting(
         "works", "whether a reclaimed workspace can be built again"
     )
@@ -78,8 +124,24 @@ class Settings:
     replay_limit: int = _setting(50_000, "persisted events one stream replays before it is cut short")
     ping_seconds: float = _setting(15.0, "real seconds between pings on an event stream")
     retry_ms: int = _setting(2000, "reconnect delay an event stream tells its reader")
+    webhook_hosts: tuple[str, ...] = _setting(
+        (), "hosts beside this machine that webhooks are sent to, over http too; * is any"
+    )
+    webhook_seconds: float = _setting(10.0, "real seconds a webhook's receiver has to answer")
+    deliveries_limit: int = _setting(1000, "webhook deliveries the journal keeps")
     rest_seconds: float = _setting(5.0, "real seconds a reply waits for the agent to come to rest")
+    unwritable_files: tuple[str, ...] = _setting((), "paths that a seeded file cannot be written to")
+    tools_restart_seconds: float = _setting(
+        0.0, "seconds after a PUT of tools on a running workspace in which files cannot be written to it"
+    )
+    publication: Literal["works", "fails"] = _setting("works", "whether what a turn left can be published")
+    publication_seconds: float = _setting(
+        0.0, "seconds of the emulator's clock from a turn's end to its artifacts; 0 leaves it to the pace"
+    )
+    lost_artifacts: tuple[str, ...] = _setting((), "paths of artifacts whose stored copy is gone")
+    artifacts_outlive_sessions: bool = _setting(True, "artifacts of a deleted session can still be read")
     body_limit: int = _setting(1_048_576, "bytes of a request body")
+    files_body_limit: int = _setting(1_048_576, "bytes of a request body that writes files")
     create_body_limit: int = _setting(16_777_216, "bytes of a request body that creates a session")
     journal_limit: int = _setting(1000, "requests the journal keeps")
 
@@ -177,6 +239,8 @@ def _from_text(name: str, text: str) -> Any:
 
 
 _MINIMUM: Final[Mapping[str, float]] = {
+    "usage_reconciled_seconds": 0,
+    "usage_review_intervals": 0,
     "session_limit": 1,
     "queue_limit": 0,
     "streams_per_token": 1,
@@ -184,9 +248,14 @@ _MINIMUM: Final[Mapping[str, float]] = {
     "replay_limit": 1,
     "ping_seconds": 0.01,
     "retry_ms": 0,
+    "webhook_seconds": 0.01,
+    "deliveries_limit": 0,
     "rest_seconds": 0.01,
     "body_limit": 1,
     "create_body_limit": 1,
+    "files_body_limit": 1,
+    "tools_restart_seconds": 0,
+    "publication_seconds": 0,
     "journal_limit": 0,
 }
 
@@ -210,10 +279,6 @@ def _check(name: str, value: Any) -> Any:
 _KINDS: Final[Mapping[Any, str]] = {int: "an integer", float: "a number", bool: "true or false", str: "text"}
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
 def _checked(name: str, value: Any, kind: Any) -> Any:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is Literal:
@@ -224,11 +289,18 @@ def _checked(name: str, value: Any, kind: Any) -> Any:
         if isinstance(value, list | tuple):
             return tuple(_checked(f"{name}[{n}]", entry, arguments[0]) for n, entry in enumerate(value))
         raise SettingError(f"`{name}` is a list.")
-    if kind is Connection:
-        names = [f.name for f in dataclasses.fields(Connection)]
-        if isinstance(value, dict) and sorted(value) == sorted(names) and all(map(_is_text, value.values())):
-            return Connection(**value)
-        raise SettingError(f"`{name}` is an object of {', '.join(names)}, each a string.")
+    if dataclasses.is_dataclass(kind):
+        kinds = typing.get_type_hints(kind)
+        needed = {f.name for f in dataclasses.fields(kind) if f.default is dataclasses.MISSING}
+        if not isinstance(value, dict) or not needed <= set(value) <= set(kinds):
+            raise SettingError(f"`{name}` is an object of {', '.join(kinds)}.")
+        return kind(**{key: _checked(f"{name}.{key}", entry, kinds[key]) for key, entry in value.items()})
+    if types.NoneType in arguments:
+        return None if value is None else _checked(name, value, arguments[0])
+    if origin is dict:
+        if isinstance(value, dict) and all(isinstance(text, str) for pair in value.items() for text in pair):
+            return value
+        raise SettingError(f"`{name}` is an object of texts.")
     if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
         if isfinite(value):
             return float(value)

@@ -53,6 +53,8 @@ class Described(Protocol):
     @property
     def stream(self) -> bool: ...
     @property
+    def deprecated(self) -> bool: ...
+    @property
     def writes(self) -> bool: ...
 
 
@@ -149,13 +151,15 @@ def _operation(operation: Described, prefix: str) -> dict[str, Any]:
         "parameters": parameters,
         "responses": _responses(operation),
     }
+    if operation.deprecated:
+        described["deprecated"] = True
     if len(operation.scopes) == 1:
         described["x-required-scope"] = operation.scopes[0]
     elif operation.scopes:
         described["x-any-required-scope"] = list(operation.scopes)
     if operation.request is not None:
         described["requestBody"] = {
-            "required": True,
+            "required": not operation.body_optional,
             "content": {"application/json": {"schema": _ref(operation.request.model.__name__)}},
         }
     return described
@@ -187,7 +191,8 @@ def _responses(operation: Described) -> dict[str, Any]:
     for code in operation.refusals:
         by_status.setdefault(CATALOGUE[code].status, []).append(code)
     for status, codes in by_status.items():
-        headers = dict(common_headers)
+        # Without a token that is known there is no budget to tell.
+        headers = common_headers | (budget if status != 401 else {})
         if status == 401:
             headers["WWW-Authenticate"] = {"description": "How to authenticate.", "schema": {"type": "string"}}
         if status == 409 or any(CATALOGUE[code].retry_after for code in codes):
@@ -218,7 +223,7 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
     return {
         "name": parameter.name,
         "in": "query",
-        "required": False,
+        "required": parameter.required,
         "description": parameter.doc,
         "schema": schema,
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from emulator.api import events, health, sessions, tools
+from emulator.api import agents, events, forks, health, models, previews, profiles, sessions, tools, usage
 from emulator.api.parse import Parameter
 from emulator.refusals import CATALOGUE
 from emulator.wire import Named
@@ -25,7 +25,8 @@ class Operation:
     """One operation. `scopes`: any of them will do; `narrow` names the one that must be there once
     the body is known. `instead` refuses verbs of the same path with words of their own. `also` is a second
     status of success. `codes` are those of its refusals that no gate gives (`codes_of` has all of them).
-    `media` is what it answers with; the response is JSON unless it says otherwise."""
+    `media` is what it answers with; the response is JSON unless it says otherwise.
+    `body_optional`: no body is an empty one."""
 
     verb: str
     path: str
@@ -39,10 +40,13 @@ class Operation:
     scopes: tuple[str, ...] = ()
     narrow: Callable[[dict[str, Any]], str | None] | None = None
     request: Named | None = None
+    body_optional: bool = False
     query: tuple[Parameter, ...] = ()
     public: bool = False
     stream: bool = False
     creates_session: bool = False
+    body_limit: str = "body_limit"
+    deprecated: bool = False
     instead: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -80,11 +84,9 @@ _WRITE: Final = ("sessions:write",)
 
 # Paths of the API that a client may rightly ask for and that are not served yet: said so, not taken for a slip.
 NOT_YET: Final = (
-    *(f"{_SESSION}/{rest}" for rest in ("fork", "preview", "usage", "files", "files/content", "files/refresh")),
+    *(f"{_SESSION}/{rest}" for rest in ("files", "files/content", "files/refresh")),
     *(f"{_SESSION}/artifacts{rest}" for rest in ("", "/archive", "/{artifact_id}", "/{artifact_id}/content")),
-    *(f"/v1/{name}{rest}" for name in ("agents", "environment-templates", "webhooks") for rest in ("", "/{id}")),
-    *(f"/v1/{name}" for name in ("environment-profiles", "model-connectors", "model-credentials")),
-    "/v1/model-credentials/{credential_id}",
+    *(f"/v1/{name}{rest}" for name in ("webhooks",) for rest in ("", "/{id}")),
 )
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
@@ -133,6 +135,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         codes=("not_found", "project_limit_exceeded"),
         scopes=_WRITE,
         creates_session=True,
+        body_limit="create_body_limit",
     ),
     Operation(
         verb="GET",
@@ -186,6 +189,45 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         query=PAGING,
     ),
     Operation(
+        verb="POST",
+        path=f"{_SESSION}/fork",
+        summary="Fork a session",
+        handler=forks.fork_session,
+        response=Named("sessions.Fork"),
+        status=201,
+        codes=("project_limit_exceeded",),
+        scopes=_WRITE,
+    ),
+    Operation(
+        verb="GET",
+        path=f"{_SESSION}/usage",
+        summary="Read what a session used",
+        handler=usage.get_usage,
+        response=Named("usage.SessionUsage"),
+        scopes=_READ,
+        query=(Parameter("root", "text", "The session of the path, to add up its whole tree."),),
+    ),
+    Operation(
+        verb="POST",
+        path=f"{_SESSION}/preview",
+        summary="Publish a preview",
+        handler=previews.publish_preview,
+        request=Named("previews.PreviewPublishRequest"),
+        body_optional=True,
+        response=Named("previews.Preview"),
+        status=201,
+        also=200,
+        scopes=_WRITE,
+    ),
+    Operation(
+        verb="DELETE",
+        path=f"{_SESSION}/preview",
+        summary="Unpublish a preview",
+        handler=previews.unpublish_preview,
+        response=Named("previews.PreviewDeleted"),
+        scopes=_WRITE,
+    ),
+    Operation(
         verb="PUT",
         path=f"{_SESSION}/tools",
         summary="Replace a session's tools",
@@ -237,5 +279,125 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         codes=("not_found",),
         media="text/event-stream",
         stream=True,
+    ),
+    Operation(
+        verb="POST",
+        path="/v1/agents",
+        summary="Save an agent",
+        handler=agents.create_agent,
+        request=Named("agents.AgentCreateRequest"),
+        response=Named("agents.Agent"),
+        status=201,
+        scopes=_WRITE,
+    ),
+    Operation(
+        verb="GET",
+        path="/v1/agents",
+        summary="List agents",
+        handler=agents.list_agents,
+        response=Named("agents.AgentList"),
+        scopes=_READ,
+        query=(LIMIT, AFTER),
+    ),
+    Operation(
+        verb="GET",
+        path="/v1/agents/{agent_id}",
+        summary="Retrieve an agent",
+        handler=agents.get_agent,
+        response=Named("agents.Agent"),
+        scopes=_READ,
+    ),
+    Operation(
+        verb="DELETE",
+        path="/v1/agents/{agent_id}",
+        summary="Delete an agent",
+        handler=agents.delete_agent,
+        response=Named("agents.AgentDeleted"),
+        scopes=_WRITE,
+    ),
+    Operation(
+        verb="POST",
+        path="/v1/environment-templates",
+        summary="Save an environment template",
+        handler=agents.create_template,
+        request=Named("agents.AgentCreateRequest"),
+        response=Named("agents.EnvironmentTemplate"),
+        status=201,
+        scopes=_WRITE,
+        deprecated=True,
+    ),
+    Operation(
+        verb="GET",
+        path="/v1/environment-templates",
+        summary="List environment templates",
+        handler=agents.list_templates,
+        response=Named("agents.EnvironmentTemplateList"),
+        scopes=_READ,
+        query=(LIMIT, AFTER),
+        deprecated=True,
+    ),
+    Operation(
+        verb="GET",
+        path="/v1/environment-templates/{template_id}",
+        summary="Retrieve an environment template",
+        handler=agents.get_template,
+        response=Named("agents.EnvironmentTemplate"),
+        scopes=_READ,
+        deprecated=True,
+    ),
+    Operation(
+        verb="DELETE",
+        path="/v1/environment-templates/{template_id}",
+        summary="Delete an environment template",
+        handler=agents.delete_template,
+        response=Named("agents.EnvironmentTemplateDeleted"),
+        scopes=_WRITE,
+        deprecated=True,
+    ),
+    Operation(
+        verb="GET",
+        path="/v1/environment-profiles",
+        summary="List environment profiles",
+        handler=profiles.list_profiles,
+        response=Named("profiles.EnvironmentProfileList"),
+        scopes=_READ,
+        query=(LIMIT, AFTER),
+    ),
+    Operation(
+        verb="GET",
+        path="/v1/model-connectors",
+        summary="List model connectors",
+        handler=models.list_connectors,
+        response=Named("models.ModelConnectorCatalog"),
+        public=True,
+    ),
+    Operation(
+        verb="POST",
+        path="/v1/model-credentials",
+        summary="Connect a model",
+        handler=models.create_credential,
+        request=Named("models.ModelCredentialCreateRequest"),
+        response=Named("models.ModelCredential"),
+        status=201,
+        also=200,
+        codes=("provider_error",),
+        scopes=("credentials:write",),
+    ),
+    Operation(
+        verb="GET",
+        path="/v1/model-credentials",
+        summary="List model credentials",
+        handler=models.list_credentials,
+        response=Named("models.ModelCredentialList"),
+        scopes=_READ,
+        query=(LIMIT, AFTER),
+    ),
+    Operation(
+        verb="DELETE",
+        path="/v1/model-credentials/{credential_id}",
+        summary="Disconnect a model",
+        handler=models.delete_credential,
+        response=Named("models.ModelCredentialDeleted"),
+        scopes=("credentials:write",),
     ),
 )

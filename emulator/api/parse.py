@@ -41,9 +41,8 @@ class Disconnected(Exception):
     """The client went away before its request was complete."""
 
 
-# Fields that clients put in the wrong place, and where the value really comes from (contract §6).
+# Fields of answers that clients send back, wherever (contract §5).
 _ELSEWHERE: Final[Mapping[str, str]] = {
-    "environment.branch": "The branch is not chosen: the clone reports it, as `environment.repo.branch` of a session.",
     "redacted": "`redacted` names what a read held back; it is not sent. Send the secrets themselves again.",
 }
 
@@ -111,6 +110,7 @@ class Parameter:
     kind: Literal["limit", "order", "text", "choice", "cursor", "pair"]
     doc: str
     choices: tuple[str, ...] = ()
+    required: bool = False
 
     def parse(self, text: str) -> Any:
         """The value. Raises 400 `invalid_request`."""
@@ -249,9 +249,9 @@ def _meant(value: Any, choices: Sequence[str]) -> str:
 
 
 def _unknown_field(root: Shape, path: str, name: str, owner: str, place: Shape) -> Exception:
-    for known, words in _ELSEWHERE.items():
-        if path == known or (known == name and "." not in known):
-            return invalid(f"`{path}` is not accepted. {words}")
+    words = _ELSEWHERE.get(name) or place.elsewhere.get(name)
+    if words is not None:
+        return invalid(f"`{path}` is not accepted. {words}")
     accepted = list(place.fields or ())
     where = f"`{owner}` accepts" if owner else "Accepted here:"
     elsewhere = list(root.paths_of(name)) if not owner else []

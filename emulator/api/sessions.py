@@ -9,8 +9,9 @@ from urllib.parse import urlsplit
 
 from emulator import render
 from emulator.api.call import Reply
+from emulator.api.files import sent_files
 from emulator.api.tools import tool_set
-from emulator.domain.files import decoded
+from emulator.domain.catalogue import SavedAgent
 from emulator.domain.pages import cut
 from emulator.domain.session import Agent, Session
 from emulator.domain.tools import ToolSet
@@ -30,11 +31,12 @@ async def create_session(call: Call) -> Reply:
     organization, world = call.organization, call.world
     # First what the request has wrong in itself, then what it names and is not there.
     text = None if body.input is None else content_text(body.input, "input")
-    tools = ToolSet() if body.agent is None else tool_set(body.agent.tools, body.agent.text, "agent.tools")
+    inline = ToolSet() if body.agent is None else tool_set(body.agent.tools, body.agent.text, "agent.tools")
     repo = _repo(call, body.environment)
-    _check_files(body.environment)
-    agent = _agent(call, body.agent, tools)
-    _check_environment(body.environment)
+    seeds = sent_files(None if body.environment is None else body.environment.files, "environment.files")
+    agent = _agent(call, body, inline)
+    if body.environment is not None and body.environment.profiles is not None:
+        organization.profiles.check(body.environment.profiles)
     if body.parent_session_id is not None:
         organization.session(body.parent_session_id)
     organization.check_room(world.settings.session_limit)
@@ -49,6 +51,7 @@ async def create_session(call: Call) -> Reply:
         created_by_token=call.token.id,
         parent_session_id=body.parent_session_id,
         repo=repo,
+        seeds=seeds,
         request_id=call.request_id,
     )
     organization.add(session)
@@ -100,7 +103,8 @@ async def patch_session(call: Call) -> Reply:
     agent = session.agent
     if body.agent is not None:
         if "model" in changes:
-            connection = call.organization.connection(body.agent.model, body.agent.model_credential_id, "agent.")
+            connections = call.organization.connections
+            connection = connections.choose(body.agent.model, body.agent.model_credential_id, "agent.")
             agent.model, agent.model_credential_id = connection.model, connection.id
         if "instructions" in changes:
             agent.instructions = body.agent.instructions or None
@@ -173,22 +177,49 @@ async def _open_with(call: Call, session: Session, text: str) -> None:
     await engine.reply_when_ready(session, call.request_id)
 
 
-def _agent(call: Call, sent: wire.AgentConfig | None, tools: ToolSet) -> Agent:
-    organization = call.organization
+def _agent(call: Call, body: wire.SessionCreateRequest, inline: ToolSet) -> Agent:
+    """What is to run: a copy of the saved agent, if one is named, with what is sent beside it put over it."""
+    sent = body.agent
+    changes = sent.model_fields_set if sent is not None else set()
+    saved = _saved(call, body)
     if sent is None:
-        connection = organization.connection(None, None, "agent.")
-        return Agent(connection.model, connection.id)
-    if sent.id is not None:
-        raise not_found(f"No agent {sent.id!r}: this organization has none.")
-    connection = organization.connection(sent.model, sent.model_credential_id, "agent.")
+        connection = call.organization.connections.choose(saved.model, saved.model_credential_id, "agent.")
+        return Agent(connection.model, connection.id, saved.id or None, saved.instructions, tools=saved.tools)
+    connection = call.organization.connections.choose(
+        sent.model if "model" in changes else saved.model,
+        sent.model_credential_id if "model_credential_id" in changes else saved.model_credential_id,
+        "agent.",
+    )
     return Agent(
         connection.model,
         connection.id,
-        instructions=sent.instructions or None,
+        saved.id or None,
+        instructions=(sent.instructions or None) if "instructions" in changes else saved.instructions,
         approval_mode=sent.approval_mode or "auto",
         permission_rules=[_rule(rule) for rule in sent.permission_rules or ()],
-        tools=tools,
+        tools=ToolSet(
+            inline.tools if "tools" in changes else saved.tools.tools,
+            inline.text if "text" in changes else saved.tools.text,
+        ),
     )
+
+
+def _saved(call: Call, body: wire.SessionCreateRequest) -> SavedAgent:
+    """The saved agent to start from; an empty one where none is named. Raises 404, and 400 for two different ones."""
+    agents = call.organization.agents
+    named = [
+        agents.named(name, path)
+        for name, path in (
+            (None if body.agent is None else body.agent.id, "agent.id"),
+            (None if body.environment is None else body.environment.template_id, "environment.template_id"),
+        )
+        if name is not None
+    ]
+    if len({agent.id for agent in named}) > 1:
+        raise invalid(
+            "`agent.id` and its older name `environment.template_id` name two different agents. Send `agent.id` alone."
+        )
+    return named[0] if named else SavedAgent(id="", name="", created_at=0)
 
 
 def _rule(rule: wire.PermissionRule) -> dict[str, Any]:
@@ -221,22 +252,6 @@ def _names_in(address: str) -> str:
     if len(parts) > 2 and "." in parts[0] and "://" not in address:
         del parts[0]
     return "/".join(parts[:2]).removesuffix(".git")
-
-
-def _check_files(environment: wire.EnvironmentConfig | None) -> None:
-    if environment is not None and environment.files:
-        decoded([(file.path, file.data) for file in environment.files], "environment.files")
-        raise invalid("`environment.files` is not served by this emulator yet; leave it out.")
-
-
-def _check_environment(environment: wire.EnvironmentConfig | None) -> None:
-    """Refuse what nothing stands behind, rather than swallow it."""
-    if environment is None:
-        return
-    if (template := environment.template_id) is not None:
-        raise not_found(f"No agent {template!r} for `environment.template_id`: this organization has none.")
-    if environment.profiles:
-        raise not_found(f"No environment profile {environment.profiles[0]!r}: this organization has none.")
 
 
 def paging(query: dict[str, Any]) -> dict[str, Any]:

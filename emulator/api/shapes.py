@@ -26,7 +26,7 @@ class Shape:
 
     `fields` of an object, `values` of a mapping, `entries` of a list, `variants` by their `type`; `free`: an
     object of anything; `plain`: text, a number or a boolean, of `choices` only if there are any, or an `address`.
-    `least` and `most` bound a number.
+    `least` and `most` bound a number. `elsewhere` is what to do instead of some fields people put here.
     """
 
     fields: dict[str, Shape] | None = None
@@ -40,6 +40,7 @@ class Shape:
     choices: tuple[str, ...] = ()
     least: Any = None
     most: Any = None
+    elsewhere: dict[str, str] = field(default_factory=dict)
 
     def of(self, value: Any) -> Shape:
         """The shape that applies to `value`: the variant its `type` names, where there are several."""
@@ -79,7 +80,7 @@ def shape_of(model: type[BaseModel]) -> Shape:
             shape.least = getattr(bound, "ge", shape.least)
             shape.most = getattr(bound, "le", shape.most)
         fields[info.alias or name] = shape
-    return Shape(fields=fields)
+    return Shape(fields=fields, elsewhere=getattr(model, "elsewhere", {}))
 
 
 # The longest text the journal keeps, in characters.

@@ -42,6 +42,7 @@ class Operation:
     scopes: tuple[str, ...] = ()
     public: bool = True
     stream: bool = False
+    deprecated: bool = False
     writes: bool = False
     instead: Mapping[str, str] = field(default_factory=dict)
 

@@ -64,7 +64,11 @@ def _undeleted(world: World) -> dict[str, list[dict[str, Any]]]:
             for organization in world.organizations()
             for session in organization.sessions
         ],
-        "agents": [],
+        "agents": [
+            {"id": agent.id, "name": agent.name, "organization": organization.id, "request_id": agent.request_id}
+            for organization in world.organizations()
+            for agent in organization.agents.listed
+        ],
         "webhooks": [],
         "previews": [
             {"session_id": session.id, "url": session.preview.published_url}
@@ -72,9 +76,9 @@ def _undeleted(world: World) -> dict[str, list[dict[str, Any]]]:
             if session.preview.published_url is not None
         ],
         "artifacts": [
-            {"id": artifact.id, "session_id": session.id, "path": artifact.path}
-            for session in world.sessions()
-            for artifact in session.artifacts
+            {"id": artifact.id, "session_id": artifact.session_id, "path": artifact.path}
+            for organization in world.organizations()
+            for artifact in organization.artifacts()
         ],
     }
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator import __version__, settings
 from emulator.domain.access import DEFAULT_ORGANIZATION, DEFAULT_SCOPES, SCOPES, check_scopes
+from emulator.redaction import WITHHELD, scrub_value
 from emulator.refusals import invalid, not_found
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ async def revoke_token(call: Call) -> Any:
 
 async def get_settings(call: Call) -> Any:
     """Every setting by name."""
-    return settings.as_json(call.world.settings)
+    return _shown_settings(call)
 
 
 async def patch_settings(call: Call) -> Any:
@@ -74,11 +75,20 @@ async def patch_settings(call: Call) -> Any:
         call.world.settings = settings.changed(call.world.settings, call.body.model_extra, running=True)
     except settings.SettingError as error:
         raise invalid(str(error)) from None
-    return settings.as_json(call.world.settings)
+    return _shown_settings(call)
+
+
+def _shown_settings(call: Call) -> dict[str, Any]:
+    """The settings as they are read: a pattern of keys that is a whole key is withheld."""
+    shown = settings.as_json(call.world.settings)
+    for answer in shown["provider_answers"]:
+        answer["key"] = answer["key"] if "*" in answer["key"] else WITHHELD
+    cleaned: dict[str, Any] = scrub_value(shown)
+    return cleaned
 
 
 async def settle(call: Call) -> Any:
     """Wait until every agent is at rest, and tell whether it came to that in time."""
     body: wire.SettleRequest = call.body
     seconds = call.world.settings.rest_seconds if body.timeout is None else body.timeout
-    return {"at_rest": await call.deployment.engine.rest_all(seconds, report=False)}
+    return {"at_rest": await call.deployment.engine.settle(seconds)}

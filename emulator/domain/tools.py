@@ -150,13 +150,14 @@ def _check_transport(tool: McpTool, path: str) -> None:
     for name in other:
         if getattr(tool, name) is not None:
             raise invalid(f"`{path}.{name}` goes with `{with_}`, which this entry does not have.")
-    if tool.url is not None and not _parses(tool.url):
+    if tool.url is not None and not is_address(tool.url):
         raise invalid(f"`{path}.url` does not parse: an http or https address with a host is accepted.")
     if tool.command is not None and not tool.command.strip():
         raise invalid(f"`{path}.command` must not be empty.")
 
 
-def _parses(url: str) -> bool:
+def is_address(url: str) -> bool:
+    """Whether this parses as an http or https address with a host."""
     if " " in url or not url.isprintable():
         return False
     try:

@@ -6,40 +6,33 @@ what changes a session is in `session`.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
 from emulator.domain.access import DEFAULT_ORGANIZATION, DEFAULT_SCOPES, Access, Token
+from emulator.domain.catalogue import Agents, Profiles
+from emulator.domain.connections import Connections
 from emulator.domain.event_log import Codec, EventLog
 from emulator.domain.index import Index
 from emulator.domain.idempotency import Keys
 from emulator.domain.limits import GENERAL_PER_MINUTE, SESSIONS_PER_MINUTE, TREE_DEPTH, Budget
+from emulator.domain.previews import Addresses
 from emulator.domain.transcript import Transcript
+from emulator.domain.webhooks import Webhooks
 from emulator.ids import Ids
-from emulator.refusals import Refusal, invalid, not_found
+from emulator.refusals import Refusal, not_found
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from emulator.domain.artifacts import Artifact
     from emulator.domain.index import Label
     from emulator.domain.session import Session
     from emulator.settings import Settings
 
 
-@dataclass(frozen=True, slots=True)
-class ModelConnection:
-    """A model credential of an organization, as far as sessions need it."""
-
-    id: str
-    label: str
-    connector: str
-    model: str
-    is_default: bool
-
-
 class Organization:
-    """One customer: its sessions, its event log, its connections."""
+    """One customer: its sessions, its event log, its connections, agents and profiles."""
 
     def __init__(
         self, organization_id: str, ids: Ids, codec: Codec, stamp: Callable[[], int], settings: Settings
@@ -48,16 +41,17 @@ class Organization:
         self.ids = ids
         self.log = EventLog(codec, stamp)
         self.sessions: list[Session] = []
-        self.connections = [
-            ModelConnection(ids.derive("cred", organization_id, n), c.label, c.connector, c.model, n == 1)
-            for n, c in enumerate(settings.connections, start=1)
-        ]
+        self.webhooks = Webhooks(organization_id, ids)
+        self.connections = Connections(organization_id, ids, settings.connections)
+        self.agents = Agents(organization_id, ids)
+        self.profiles = Profiles(organization_id, ids, settings.profiles)
         self._by_id: dict[str, Session] = {}
         self._by_number: dict[int, Session] = {}
         self._numbers: list[int] = []
         self._number_of: dict[str, int] = {}
         self._index = Index()
         self._transcripts: dict[str, Transcript] = {}
+        self._outlived: dict[str, list[Artifact]] = {}
         self._created = 0
 
     def next_session_id(self) -> str:
@@ -92,6 +86,45 @@ class Organization:
         self._index.remove(number)
         self._transcripts.pop(session.id, None)
         self.log.forget(session.id)
+
+    @property
+    def newest(self) -> int:
+        """The number of the session that was created last of those that are there, 0 where there is none."""
+        return self._numbers[-1] if self._numbers else 0
+
+    def since(self, number: int) -> list[Session]:
+        """The sessions created after the one of that number, oldest first."""
+        return [self._by_number[later] for later in self._numbers[bisect_right(self._numbers, number) :]]
+
+    def keep_artifacts(self, session: Session) -> None:
+        """Keep what a deleted session published, until each is deleted itself (contract §6)."""
+        if session.artifacts:
+            self._outlived[session.id] = session.artifacts
+
+    def artifacts(self) -> list[Artifact]:
+        """Every artifact there is, those of deleted sessions last."""
+        kept = (*(session.artifacts for session in self.sessions), *self._outlived.values())
+        return [artifact for artifacts in kept for artifact in artifacts]
+
+    def artifact(self, session_id: str, artifact_id: str) -> Artifact:
+        """An artifact by its session, which may be deleted, and its id. Raises 404."""
+        artifacts = self._outlived.get(session_id)
+        if artifacts is None:
+            artifacts = self.session(session_id).artifacts
+        found = next((artifact for artifact in artifacts if artifact.id == artifact_id), None)
+        if found is None:
+            raise not_found(f"No artifact {artifact_id!r} in this session.")
+        return found
+
+    def delete_artifact(self, artifact: Artifact) -> None:
+        """Forget an artifact and what is in it."""
+        outlived = self._outlived.get(artifact.session_id)
+        if outlived is None:
+            self.session(artifact.session_id).artifacts.remove(artifact)
+            return
+        outlived.remove(artifact)
+        if not outlived:
+            del self._outlived[artifact.session_id]
 
     def numbered(self, number: int) -> Session:
         """The session of a number, as `among` gives them."""
@@ -155,7 +188,7 @@ class Organization:
         """The reader of a session's items."""
         transcript = self._transcripts.get(session.id)
         if transcript is None:
-            transcript = self._transcripts[session.id] = Transcript(session.id, self.log, self.ids)
+            transcript = self._transcripts[session.id] = Transcript(session.id, self.log, self.ids, session.inherited)
         return transcript
 
     def in_tree(self, session_id: str, root: str) -> bool:
@@ -178,30 +211,6 @@ class Organization:
                 "Delete one with DELETE /v1/sessions/{session_id}; waiting does not free any.",
             )
 
-    def connection(self, model: str | None, credential_id: str | None, path: str) -> ModelConnection:
-        """The connection a session runs on. Three distinct refusals (contract §6).
-
-        `path` is where the two fields stand in the request, with its dot: `agent.`.
-        """
-        if not self.connections:
-            raise invalid("This organization has no model connected. Connect one with POST /v1/model-credentials.")
-        if credential_id is None:
-            chosen = next(connection for connection in self.connections if connection.is_default)
-        else:
-            found = next((connection for connection in self.connections if connection.id == credential_id), None)
-            if found is None:
-                raise invalid(
-                    f"This organization has no model connection with id {credential_id}. "
-                    f"`{path}model_credential_id` is one that GET /v1/model-credentials lists."
-                )
-            chosen = found
-        if model is not None and model != chosen.model:
-            raise invalid(
-                f"This organization's selected connection runs {chosen.model}, not {model}. "
-                f"Send `{path}model_credential_id` of a connection that runs it, or leave `{path}model` out."
-            )
-        return chosen
-
 
 class World:
     """The state behind one emulator. `now` and `stamp` are its clock's."""
@@ -212,6 +221,9 @@ class World:
         self.ids = Ids(settings.seed)
         self.access = Access()
         self.keys = Keys()
+        self.addresses = Addresses()
+        # Where this emulator is reached, for the addresses it gives out.
+        self.url = ""
         self._codec = codec
         self._stamp = stamp
         self._organizations: dict[str, Organization] = {}

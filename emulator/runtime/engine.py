@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import asynccontextmanager
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -17,17 +18,21 @@ from emulator.domain.scenario import Facts
 from emulator.refusals import Refusal, not_found, reset_meanwhile
 from emulator.runtime.actions import Actions
 from emulator.runtime.fault import Fault, fault_of
+from emulator.runtime.publications import Publications
+from emulator.runtime.publishing import Publishing
 from emulator.runtime.rest import until_rest
-from emulator.runtime.run import Failed, Run, ScriptError, TurnOver
+from emulator.runtime.run import Failed, Run, ScriptError, TurnOver, copied_state
 from emulator.runtime.stepping import Holder, Steps, current_steps
 from emulator.runtime.turn import Turn as TurnVerbs
 from emulator.runtime.workspaces import RequiredServersDown, Start, Workspaces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 
     from emulator.clock import Clock
+    from emulator.domain.files import Blob
     from emulator.domain.session import Session, Turn
+    from emulator.domain.snapshots import Snapshot
     from emulator.domain.tools import McpTool, ToolSet
     from emulator.domain.world import Organization, World
     from emulator.runtime.feed import Feed
@@ -37,6 +42,10 @@ if TYPE_CHECKING:
 LOG: Final = logging.getLogger("emulator")
 
 
+NO_MODEL: Final = (
+    "This session has no model: its connection was deleted and no other was left. Connect one with "
+    "POST /v1/model-credentials, then set `agent.model` and `agent.model_credential_id` of the session."
+)
 # How often a task that goes on after it was cancelled is cancelled again.
 _CANCELS: Final = 5
 
@@ -57,7 +66,9 @@ class Engine:
         self.clock = clock
         self.feed = feed
         self.script = script
-        self.workspaces = Workspaces(world, clock, reach, self._workspace_moved)
+        self.workspaces = Workspaces(world, clock, reach, self._workspace_moved, self.spawn)
+        self.publications = Publications(world, clock, feed, self.spawn)
+        self.previews = Publishing(world, self.workspaces, feed)
         self._runs: dict[str, Run] = {}
         self.actions = Actions(clock, feed, self._runs)
         self.script_errors: list[Fault] = []
@@ -69,8 +80,15 @@ class Engine:
         self._states: dict[str, dict[str, Any]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._closing = False
-        # Sessions between two turns: one has settled, the next is about to begin.
-        self._between: set[str] = set()
+        # Sessions between two turns, one settled and the next about to begin; with what steers that one.
+        self._between: dict[str, list[str]] = {}
+
+    # Sessions
+
+    def create(self, organization: Organization, session: Session) -> None:
+        """Keep a new session, and let the readers of what happens know of it."""
+        organization.add(session)
+        self.feed.pump(organization)
 
     # Input
 
@@ -115,13 +133,14 @@ class Engine:
         return delivered
 
     def steer(self, session: Session, text: str) -> None:
-        """Pass a remark to the running turn. Raises 409 when there is none."""
+        """Pass a remark to the turn that runs or is about to. Raises 409 when there is none."""
         run = self._runs.get(session.id)
-        if run is None:
+        steers = self._between.get(session.id) if run is None else run.steers
+        if steers is None:
             raise Refusal(
                 "conflict", "No turn is running in this session, so there is nothing to steer. Send a message."
             )
-        run.steers.append(text)
+        steers.append(text)
 
     def cancel(self, organization: Organization, session: Session) -> None:
         """Stop the running turn, if any, keeping what was done; the queue goes on (contract §7)."""
@@ -132,6 +151,7 @@ class Engine:
         elif session.id in self._between:
             # Between two turns it is the one about to begin that is stopped.
             self._end_next(session, "cancel")
+            self._between[session.id].clear()
         self.feed.pump(organization)
 
     def replace_tools(self, organization: Organization, session: Session, tools: ToolSet) -> None:
@@ -141,17 +161,79 @@ class Engine:
         self.workspaces.tools_replaced(session)
         self.feed.pump(organization)
 
+    def fork(
+        self, organization: Organization, session: Session, *, token_id: str, request_id: str
+    ) -> tuple[Session, bool]:
+        """A new session that begins where this one is, and whether its workspace came along (contract §6).
+
+        Raises 409 `conflict` while a turn is open or queued and 429 `project_limit_exceeded` past the last slot.
+        """
+        if session.busy or session.id in self._between:
+            waiting = "has messages queued" if session.queue else "is in the middle of a turn"
+            raise Refusal(
+                "conflict", f"This session {waiting}. Fork it when the work in flight has finished, or cancel that."
+            )
+        settings = self.world.settings
+        organization.check_room(settings.session_limit)
+        copied = session.workspace.can_be_copied and settings.workspace_copy == "works"
+        fork = session.fork(
+            organization.next_session_id(),
+            now=self.world.now(),
+            inherited=organization.transcript(session).events(),
+            workspace_copied=copied,
+            created_by_token=token_id,
+            request_id=request_id,
+        )
+        organization.add(fork)
+        self._states[fork.id] = copied_state(self._states.get(session.id, {}))
+        self.feed.pump(organization)
+        return fork, copied
+
     async def delete(self, organization: Organization, session: Session) -> None:
         """Destroy a session: its sandbox, its streams, its place (contract §6)."""
         self.feed.end_session(organization, session.id)
         run = self._runs.pop(session.id, None)
         organization.remove(session)
+        if self.world.settings.artifacts_outlive_sessions:
+            organization.keep_artifacts(session)
+        self.previews.unpublish(session)
         if run is not None:
             run.steps.cancel()
         self._locks.pop(session.id, None)
         self._states.pop(session.id, None)
-        self._between.discard(session.id)
+        self._between.pop(session.id, None)
         await self.workspaces.destroy(session)
+
+    # Files
+
+    async def write_files(
+        self, organization: Organization, session: Session, files: Sequence[tuple[str, Blob]]
+    ) -> list[tuple[str, Blob]]:
+        """Write files by (path, content) into the workspace, all or none. Gives them by absolute path (contract §10)."""
+        self.workspaces.check_ready(session)
+        async with self._awake(organization, session):
+            return session.workspace.files.write_all(files, "files")
+
+    async def refresh_files(self, organization: Organization, session: Session) -> Snapshot:
+        """Take a snapshot of the workspace now."""
+        async with self._awake(organization, session):
+            return session.capture(self.world.now())
+
+    @asynccontextmanager
+    async def _awake(self, organization: Organization, session: Session) -> AsyncIterator[None]:
+        """The workspace running for a call that opens no turn; idle afterwards where nothing else keeps it."""
+        async with self._locks.setdefault(session.id, asyncio.Lock()):
+            self._check_exists(session)
+            if session.current is None:
+                start = await self.wake(organization, session)
+                self._check_exists(session)
+                self.workspaces.come_up(session, start)
+            try:
+                yield
+            finally:
+                if not session.busy:
+                    self.workspaces.rest(session)
+                self.feed.pump(organization)
 
     # Rest
 
@@ -181,6 +263,16 @@ class Engine:
         if report:
             self._report_unrest(restless, None)
         return not restless
+
+    async def settle(self, seconds: float) -> bool:
+        """Wait as `rest_all` does, and for what turns left to be published. Gives whether all came to rest."""
+        until = monotonic() + seconds
+        while await self.rest_all(max(0.0, until - monotonic()), report=False):
+            if not self.publications.soon:
+                return True
+            if not await self.publications.wait(until):
+                return False
+        return False
 
     async def advance(self, seconds: float) -> int:
         """Move the clock, the agent coming to rest after each deadline; one bound holds for all of it together."""
@@ -228,12 +320,13 @@ class Engine:
         finally:
             timer.cancel()
 
-    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run something of the engine's own, until `close` at the latest."""
         # In a context of its own: made inside a turn, it would count, and end, with that turn's tasks.
         task = asyncio.get_running_loop().create_task(coroutine, context=Context())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     # Inside
 
@@ -243,7 +336,9 @@ class Engine:
         if session.deleted:
             raise not_found(f"No session {session.id!r}.")
 
-    def _begin(self, organization: Organization, session: Session, turn: Turn, start: Start) -> None:
+    def _begin(
+        self, organization: Organization, session: Session, turn: Turn, start: Start, steers: Sequence[str] = ()
+    ) -> None:
         """Set the agent going on a turn whose message is in the conversation."""
         self.workspaces.come_up(session, start)
         machine = self.workspaces.machine(session)
@@ -263,6 +358,7 @@ class Engine:
             self._states.setdefault(session.id, {}),
             session.agent.approval_mode,
             list(session.agent.permission_rules),
+            steers=list(steers),
         )
         self._runs[session.id] = run
         self.feed.pump(organization)
@@ -278,6 +374,9 @@ class Engine:
             run.check()
             session.start(turn)
             self.feed.pump(run.organization)
+            if session.agent.model_credential_id is None:
+                # The connection it ran on was deleted, and no other was left.
+                raise Failed("provider_unauthorized", NO_MODEL)
             part = self.script.choose(self._facts(run))
             if part is None:
                 self.unmatched.append(
@@ -327,23 +426,14 @@ class Engine:
         session.settle(turn, command, error)
         if self._runs.get(session.id) is run:
             del self._runs[session.id]
-        if self.world.settings.pace == "instant":
-            session.publish(turn)
-        else:
-            self.spawn(self._publish_later(session, turn, run.organization))
+        self.publications.begin(run.organization, session, turn)
         self.feed.pump(run.organization)
         self._go_on(run.organization, session)
-
-    async def _publish_later(self, session: Session, turn: Turn, organization: Organization) -> None:
-        await self.clock.pause(0.05 + 0.1 * self.world.ids.fraction("publish", turn.id, 0))
-        if not session.deleted:
-            session.publish(turn)
-            self.feed.pump(organization)
 
     def _go_on(self, organization: Organization, session: Session) -> None:
         """A turn has settled: begin the next, or let the workspace be idle."""
         if session.queue:
-            self._between.add(session.id)
+            self._between[session.id] = []
             self.spawn(self._next(organization, session))
         else:
             self.workspaces.rest(session)
@@ -352,25 +442,25 @@ class Engine:
         """Begin the turn that waited behind the one that settled."""
         async with self._locks.setdefault(session.id, asyncio.Lock()):
             if session.deleted or session.current is not None or not session.queue:
-                self._between.discard(session.id)
+                self._between.pop(session.id, None)
                 if not session.deleted and not session.busy:
                     self.workspaces.rest(session)
                 return
             try:
                 start = await self.workspaces.connect(session)
             except Refusal as refused:
-                self._between.discard(session.id)
+                self._between.pop(session.id, None)
                 problem = refused.problem if isinstance(refused, RequiredServersDown) else refused.message
                 self._end_next(session, "fail", {"code": refused.code, "message": problem}, origin="sandbox")
                 self.feed.pump(organization)
                 self._go_on(organization, session)
                 return
-            self._between.discard(session.id)
+            steers = self._between.pop(session.id, [])
             if organization.find(session.id) is None:
                 return
             turn = session.dequeue()
             assert turn is not None
-            self._begin(organization, session, turn, start)
+            self._begin(organization, session, turn, start, steers)
 
     @staticmethod
     def _end_next(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from operator import or_
 from types import NoneType
-from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -33,8 +33,12 @@ Milliseconds = Annotated[int, Field(description="Unix milliseconds.")]
 
 
 class Request(BaseModel):
-    """A shape that is sent to the API: nothing is coerced, nothing unknown is let through."""
+    """A shape that is sent to the API: nothing is coerced, nothing unknown is let through.
 
+    `elsewhere` has fields that people put here, and what to do instead.
+    """
+
+    elsewhere: ClassVar[dict[str, str]] = {}
     model_config = ConfigDict(strict=True, extra="forbid", defer_build=True, hide_input_in_errors=True)
 
 

@@ -258,6 +258,15 @@ class UndeletedSession(Response):
     request_id: RequestId
 
 
+class UndeletedAgent(Response):
+    """A saved agent that is still there."""
+
+    id: str
+    name: str
+    organization: str
+    request_id: RequestId
+
+
 class UndeletedPreview(Response):
     """An address that is still published."""
 
@@ -277,7 +286,7 @@ class Undeleted(Response):
     """What was made and not deleted."""
 
     sessions: list[UndeletedSession]
-    agents: list[dict[str, Any]]
+    agents: list[UndeletedAgent]
     webhooks: list[dict[str, Any]]
     previews: list[UndeletedPreview]
     artifacts: list[UndeletedArtifact]

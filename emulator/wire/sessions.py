@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from emulator.wire.common import Deleted, Maybe, Milliseconds, Page, Request, Response, Withheld
+from emulator.wire.common import Deleted, Maybe, Milliseconds, Page, Request, Response
+from emulator.wire.files import SeedFile
 from emulator.wire.tools import Text, Tool, ToolRead
 
 Instructions = Annotated[str, Field(max_length=32_000)]
@@ -63,16 +64,12 @@ class AgentConfig(Request):
     text: Text | None = None
 
 
-class SeedFile(Request):
-    """A file put into the workspace before the agent starts."""
-
-    type: Maybe[Literal["inline"]] = None
-    path: str = Field(min_length=1)
-    data: Withheld = Field(description="Base64.")
-
-
 class EnvironmentConfig(Request):
     """The workspace a session starts with."""
+
+    elsewhere: ClassVar[dict[str, str]] = {
+        "branch": "The branch is not chosen: the clone reports it, as `environment.repo.branch` of a session."
+    }
 
     template_id: Maybe[str] = Field(default=None, deprecated=True, description="The older name of `agent.id`.")
     profiles: Maybe[list[str]] = Field(default=None, description="Environment profiles; the default group when absent.")
@@ -175,6 +172,13 @@ class Session(Response):
     environment: SessionEnvironment
     preview: SessionPreview
     required_actions: list[RequiredAction]
+
+
+class Fork(Session):
+    """A session that begins where another one was."""
+
+    forked_from: str = Field(description="The same value as `parent_session_id`.")
+    workspace_copied: bool = Field(description="False for one that begins with an empty workspace.")
 
 
 class SessionDeleted(Deleted):
