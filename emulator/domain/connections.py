@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 # A key of fewer characters than this shows none of them.
 _LONG_ENOUGH: Final = 8
+# What a turn fails with whose session lost its connection and got no other.
+NO_MODEL: Final = (
+    "This session has no model: its connection was deleted and no other was left. Connect one with "
+    "POST /v1/model-credentials, then set `agent.model` and `agent.model_credential_id` of the session."
+)
 
 
 @dataclass(frozen=True, slots=True)

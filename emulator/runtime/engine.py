@@ -14,6 +14,7 @@ from contextvars import Context
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from emulator.clock import monotonic
+from emulator.domain.connections import NO_MODEL
 from emulator.domain.scenario import Facts
 from emulator.refusals import Refusal, not_found, reset_meanwhile
 from emulator.runtime.actions import Actions
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from emulator.domain.snapshots import Snapshot
     from emulator.domain.tools import McpTool, ToolSet
     from emulator.domain.world import Organization, World
+    from emulator.runtime.delivery import Deliveries
     from emulator.runtime.feed import Feed
     from emulator.runtime.script import Script
     from emulator.runtime.tool_server import ToolServer
@@ -42,10 +44,6 @@ if TYPE_CHECKING:
 LOG: Final = logging.getLogger("emulator")
 
 
-NO_MODEL: Final = (
-    "This session has no model: its connection was deleted and no other was left. Connect one with "
-    "POST /v1/model-credentials, then set `agent.model` and `agent.model_credential_id` of the session."
-)
 # How often a task that goes on after it was cancelled is cancelled again.
 _CANCELS: Final = 5
 
@@ -61,6 +59,7 @@ class Engine:
         script: Script,
         reach: Callable[[Session, McpTool], ToolServer],
         holder: Holder,
+        deliveries: Deliveries,
     ) -> None:
         self.world = world
         self.clock = clock
@@ -76,6 +75,7 @@ class Engine:
         self.not_at_rest: list[dict[str, Any]] = []
         self.blocked: list[str] = []
         self._holder = holder
+        self._deliveries = deliveries
         self._locks: dict[str, asyncio.Lock] = {}
         self._states: dict[str, dict[str, Any]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -194,6 +194,7 @@ class Engine:
         self.feed.end_session(organization, session.id)
         run = self._runs.pop(session.id, None)
         organization.remove(session)
+        self.feed.pump(organization)
         if self.world.settings.artifacts_outlive_sessions:
             organization.keep_artifacts(session)
         self.previews.unpublish(session)
@@ -209,7 +210,7 @@ class Engine:
     async def write_files(
         self, organization: Organization, session: Session, files: Sequence[tuple[str, Blob]]
     ) -> list[tuple[str, Blob]]:
-        """Write files by (path, content) into the workspace, all or none. Gives them by absolute path (contract §10)."""
+        """Write files by (path, content), all or none. Gives them by absolute path (contract §10)."""
         self.workspaces.check_ready(session)
         async with self._awake(organization, session):
             return session.workspace.files.write_all(files, "files")
@@ -257,12 +258,20 @@ class Engine:
         return not restless
 
     async def rest_all(self, seconds: float | None = None, *, report: bool = True) -> bool:
-        """Wait until every session is at rest, as `rest` does for one; `seconds` is another bound."""
-        bound = self._bound if seconds is None else seconds
-        restless = await until_rest(self._restless, self._runs, bound)
+        """Wait until every session is at rest, as `rest` does for one, and no webhook is due or under way.
+
+        `seconds` is another bound.
+        """
+        until = monotonic() + (self._bound if seconds is None else seconds)
+        restless = await until_rest(self._restless, self._runs, until - monotonic())
+        quiet = True
+        while not restless and self._deliveries.busy and quiet:
+            # Who is told of something may do something.
+            quiet = await self._deliveries.quiet(until - monotonic())
+            restless = await until_rest(self._restless, self._runs, until - monotonic())
         if report:
             self._report_unrest(restless, None)
-        return not restless
+        return not restless and quiet
 
     async def settle(self, seconds: float) -> bool:
         """Wait as `rest_all` does, and for what turns left to be published. Gives whether all came to rest."""
@@ -375,7 +384,6 @@ class Engine:
             session.start(turn)
             self.feed.pump(run.organization)
             if session.agent.model_credential_id is None:
-                # The connection it ran on was deleted, and no other was left.
                 raise Failed("provider_unauthorized", NO_MODEL)
             part = self.script.choose(self._facts(run))
             if part is None:

@@ -23,7 +23,7 @@ ALL_SCOPES: Final = (
 
 @dataclass(frozen=True)
 class Known:
-    """One row of contract §4. No scope: any valid token, or, where it is `public`, none."""
+    """One row of contract §4. No scope: any valid token, or, where it is `public`, none. `also`: another success."""
 
     verb: str
     path: str
@@ -32,6 +32,7 @@ class Known:
     body: Mapping[str, Any] | None = None
     public: bool = False
     stream: bool = False
+    also: int | None = None
 
     def __str__(self) -> str:
         return f"{self.verb} {self.path}"
@@ -67,6 +68,19 @@ CALLS: Final = (
         _events(type="input.message", content="hello"),
     ),
     Known("GET", "/v1/events", "sessions:read", stream=True),
+    Known("POST", "/v1/agents", "sessions:write", 201, {"name": "reviewer", "instructions": "Read only."}),
+    Known("GET", "/v1/agents", "sessions:read"),
+    Known("GET", "/v1/agents/{agent_id}", "sessions:read"),
+    Known("DELETE", "/v1/agents/{agent_id}", "sessions:write"),
+    Known("POST", "/v1/environment-templates", "sessions:write", 201, {"name": "reviewer", "tools": []}),
+    Known("GET", "/v1/environment-templates", "sessions:read"),
+    Known("GET", "/v1/environment-templates/{template_id}", "sessions:read"),
+    Known("DELETE", "/v1/environment-templates/{template_id}", "sessions:write"),
+    Known("GET", "/v1/environment-profiles", "sessions:read"),
+    Known("GET", "/v1/model-connectors", None, public=True),
+    Known("POST", "/v1/model-credentials", "credentials:write", 201, {"key": "sk-ant-api03-x9f2"}, also=200),
+    Known("GET", "/v1/model-credentials", "sessions:read"),
+    Known("DELETE", "/v1/model-credentials/{credential_id}", "credentials:write"),
 )
 
 OF_A_SESSION: Final = tuple(known for known in CALLS if "{session_id}" in known.path)
@@ -81,18 +95,31 @@ class Place:
 
     session_id: str = "00000000-0000-4000-8000-000000000000"
     turn_id: str = "turn_0000000000000000"
+    agent_id: str = "agt_0000000000000000"
+    credential_id: str = "cred_0000000000000000"
 
     def fill(self, path: str) -> str:
-        return path.format(session_id=self.session_id, turn_id=self.turn_id)
+        return path.format(
+            session_id=self.session_id,
+            turn_id=self.turn_id,
+            agent_id=self.agent_id,
+            template_id=self.agent_id,
+            credential_id=self.credential_id,
+        )
 
 
 NOWHERE: Final = Place()
 
 
 def place(api: Api) -> Place:
-    """A session with a turn, to call the operations on."""
+    """A session with a turn, an agent and a model connection, to call the operations on."""
     session_id = api.session({"input": "hello"})
-    return Place(session_id, api.turns(session_id)[0]["id"])
+    return Place(
+        session_id,
+        api.turns(session_id)[0]["id"],
+        agent_id=api.post("/v1/agents", {"name": "place", "instructions": "Be brief."}).json["id"],
+        credential_id=api.get("/v1/model-credentials").json["data"][0]["id"],
+    )
 
 
 def call(api: Api, known: Known, where: Place = NOWHERE, query: str = "", **options: Any) -> Answer:

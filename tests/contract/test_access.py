@@ -109,7 +109,7 @@ def test_a_token_with_only_cli_is_refused(api: Api, known: Known) -> None:
 def test_only_health_and_what_is_public_take_a_token_with_only_cli(api: Api) -> None:
     token = mint(api, "cli")
     taken = [str(known) for known in CALLS if known.scope is None and call(api, known, token=token).status == 200]
-    assert taken == ["GET /v1/health", "GET /v1/openapi.json"]
+    assert taken == ["GET /v1/health", "GET /v1/openapi.json", "GET /v1/model-connectors"]
 
 
 @pytest.mark.behaviour("access.cli-and-more")

@@ -54,7 +54,7 @@ def verdict(api: Api, agent_config: dict[str, Any], tool: str, args: dict[str, A
 @pytest.mark.behaviour("sessions.model-default")
 @pytest.mark.gobare(connections=TWO)
 def test_the_default_connection_runs_when_none_is_named(api: Api) -> None:
-    connections = api.emulator.socket.deployment.world.organization("default").connections
+    connections = api.emulator.socket.deployment.world.organization("default").connections.listed
     for agent in ({}, {"model": "MiniMax-M3"}, {"model_credential_id": connections[0].id}):
         session = api.post("/v1/sessions", {"agent": agent}).json
         assert (session["agent"]["model"], session["agent"]["model_credential_id"]) == ("MiniMax-M3", connections[0].id)

@@ -33,7 +33,7 @@ def read(api: Api, session_id: str) -> dict[str, Any]:
 def connections(api: Api) -> list[str]:
     """The ids of the organization's connections, the default first."""
     world = api.emulator.socket.deployment.world
-    return [connection.id for connection in world.organization("default").connections]
+    return [connection.id for connection in world.organization("default").connections.listed]
 
 
 @pytest.mark.behaviour("sessions.patch")
