@@ -1,4 +1,4 @@
-"""What every test may use."""
+"""What every test may use, and the proof every test is a part of."""
 
 from __future__ import annotations
 
@@ -6,10 +6,29 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.proof.suite import Proof
 from tests.support import Api
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from emulator import Emulator
+
+PROOF = pytest.StashKey[Proof]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    proof = config.stash[PROOF] = Proof(config)
+    config.pluginmanager.register(proof)
+
+
+@pytest.fixture(autouse=True)
+def proven(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every answer given while a test ran is as the OpenAPI document says."""
+    yield
+    wrong = request.config.stash[PROOF].check()
+    if wrong and request.node.get_closest_marker("rigged") is None:
+        pytest.fail("\n".join(dict.fromkeys(wrong)), pytrace=False)
 
 
 @pytest.fixture

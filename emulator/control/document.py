@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _SCENARIO: Final = "Scenario"
-_MORE: Final[Mapping[int, str]] = {
-    401: "A control token is set, and this request does not have it.",
-    403: "The emulator does not serve this host name.",
-    409: "The present state does not allow it.",
+_MORE: Final[Mapping[int, tuple[str, str]]] = {
+    401: ("authentication_error", "A control token is set, and this request does not have it."),
+    403: ("permission_denied", "The emulator does not serve this host name."),
+    409: ("conflict", "The present state does not allow it."),
 }
 _CONFLICTS: Final = ("/_emulator/actions", "/_emulator/actions/{call_id}")
 
@@ -66,7 +66,12 @@ def _complete(described: dict[str, Any], is_open: bool, optional: bool) -> None:
 
 def _refused(described: dict[str, Any], status: int) -> None:
     responses = described["responses"]
-    responses[str(status)] = responses["400"] | {"description": _MORE[status]}
+    code, meaning = _MORE[status]
+    refused = responses["400"] | {"description": meaning, "x-error-codes": [code]}
+    if status == 401:
+        how = {"description": "How to authenticate.", "schema": {"type": "string"}}
+        refused["headers"] = refused["headers"] | {"WWW-Authenticate": how}
+    responses[str(status)] = refused
     described["responses"] = dict(sorted(responses.items()))
 
 

@@ -58,6 +58,7 @@ def rig(api: Api, monkeypatch: pytest.MonkeyPatch, error: Exception) -> str:
     return api.session()
 
 
+@pytest.mark.rigged
 @pytest.mark.behaviour("refusals.envelope", "refusals.codes")
 @pytest.mark.parametrize(("code", "status", "waits"), [(code, *row) for code, row in CODES.items()])
 def test_a_code_has_its_status_and_says_to_wait_where_that_helps(

@@ -1,0 +1,191 @@
+"""How much of the API the suite has reached, counted in cells.
+
+A cell is a line of text, made from what the product itself declares: an operation and one of its
+statuses or error codes, a value of an enumeration in an answer (states and outcomes are such), a step of
+a state machine, how an action ended, a type of event. So what is added to the API adds its cells.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+from emulator.api.operations import OPERATIONS
+from emulator.domain import session, transitions
+from tests.proof.event_table import EVENTS
+from tests.proof.validation import documents
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tests.proof.exchanges import Exchange
+
+TABLES: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
+    "session": transitions.SESSION,
+    "turn": transitions.TURN,
+    "workspace": transitions.WORKSPACE,
+}
+
+
+@cache
+def cells() -> frozenset[str]:
+    """Every cell there is."""
+    found: set[str] = set()
+    for operation in OPERATIONS:
+        name = f"{operation.verb} {operation.path}"
+        for status in (operation.status, operation.also):
+            if status is not None:
+                found.add(f"{name} → {status}")
+        found |= {f"{name} → {code}" for code in operation.refusals}
+        found.add(f"{operation.path} → method_not_allowed")
+    found.add("no such path → not_found")
+    for name, table in TABLES.items():
+        found |= {_step(name, state, command) for state, command in table}
+    for kind in get_args(session.ActionType):
+        found |= {_action(kind, state) for state in get_args(session.ActionState) if state != "open"}
+    found |= {f"event {kind}" for kind in EVENTS}
+    for operation in OPERATIONS:
+        found |= set(_values(operation.response.model.__name__))
+    found.discard("")
+    return frozenset(found)
+
+
+def _step(table: str, state: str, command: str) -> str:
+    return f"{table} {state} · {command}"
+
+
+def _action(kind: str, state: str) -> str:
+    return f"action {kind} {state}"
+
+
+def of_exchange(seen: Exchange) -> Iterator[str]:
+    """The cells that an exchange reaches."""
+    if seen.control:
+        return
+    name, described = documents()[0].find(seen.verb, seen.raw_path)
+    answer = json.loads(seen.body) if seen.body is not None else None
+    if described is None:
+        yield "no such path → not_found" if name == "not_found" else f"{_path(seen)} → {name}"
+        return
+    if answer is not None and seen.status >= 400:
+        yield f"{name} → {answer['error']['code']}"
+        return
+    yield f"{name} → {seen.status}"
+    if answer is not None:
+        content = described["responses"].get(str(seen.status), {}).get("content", {})
+        yield from _seen(content.get("application/json", {}).get("schema", {}), answer, "")
+
+
+def _path(seen: Exchange) -> str:
+    """The path of a request whose verb is not served there, as the table writes it."""
+    for operation in OPERATIONS:
+        if documents()[0].find(operation.verb, seen.raw_path)[0] == f"{operation.verb} {operation.path}":
+            return operation.path
+    return ""
+
+
+def of_event(event: Mapping[str, Any]) -> str:
+    """The cell that an event reaches."""
+    return f"event {event['type']}"
+
+
+def watch_states(reached: set[str]) -> None:
+    """Note from now on every step of a state machine, and how actions end."""
+    step, close = transitions.step, session.Session.close_action
+    names = {id(table): name for name, table in TABLES.items()}
+
+    def stepped(table: Any, state: Any, command: str) -> Any:
+        after = step(table, state, command)
+        reached.add(_step(names[id(table)], state, command))
+        return after
+
+    def closed(self: Any, action: session.Action, state: Any, event: Any) -> None:
+        close(self, action, state, event)
+        reached.add(_action(action.type, state))
+
+    # The name the sessions know it by.
+    session.step = stepped  # type: ignore[attr-defined]
+    session.Session.close_action = closed  # type: ignore[method-assign]
+
+
+# The values of enumerations, by where they are: `Turn.status failed`. A list of what is allowed and the
+# answer are gone through alike, so that each finds what the other does.
+
+
+def _schemas() -> dict[str, Any]:
+    schemas: dict[str, Any] = documents()[0].text["components"]["schemas"]
+    return schemas
+
+
+@cache
+def _values(name: str) -> frozenset[str]:
+    """The cells of a schema and of what it refers to."""
+    found: set[str] = set()
+    done: set[str] = set()
+
+    def walk(schema: dict[str, Any], place: str) -> None:
+        reference = schema.get("$ref")
+        if reference is not None:
+            target = reference.rpartition("/")[2]
+            if target not in done:
+                done.add(target)
+                walk(_schemas()[target], target)
+        options = schema.get("anyOf", []) + schema.get("oneOf", [])
+        for value in _enumerated(schema):
+            found.add(f"{place} {value}")
+        for option in options:
+            walk(option, place)
+        for key, entry in schema.get("properties", {}).items():
+            walk(entry, f"{place}.{key}")
+        if "items" in schema:
+            walk(schema["items"], place)
+
+    walk({"$ref": name}, "")
+    return frozenset(found)
+
+
+def _enumerated(schema: dict[str, Any]) -> list[str]:
+    """The values of an enumeration; where it may be null, null is one of them."""
+    if "enum" in schema:
+        return [str(value) for value in schema["enum"]] if len(schema["enum"]) > 1 else []
+    options = schema.get("anyOf", [])
+    if {"type": "null"} in options and any("enum" in option for option in options):
+        return ["null"]
+    return []
+
+
+def _seen(schema: dict[str, Any], value: Any, place: str) -> Iterator[str]:
+    if "$ref" in schema:
+        target = schema["$ref"].rpartition("/")[2]
+        schema, place = _schemas()[target], target
+        if target in _nothing():
+            return
+    shown = "null" if value is None else value
+    if isinstance(shown, str) and shown in _enumerated(schema):
+        yield f"{place} {shown}"
+    for option in _fitting(schema, value):
+        yield from _seen(option, value, place)
+    if isinstance(value, dict):
+        for key, entry in schema.get("properties", {}).items():
+            if key in value:
+                yield from _seen(entry, value[key], f"{place}.{key}")
+    elif isinstance(value, list) and "items" in schema:
+        for entry in value:
+            yield from _seen(schema["items"], entry, place)
+
+
+@cache
+def _nothing() -> frozenset[str]:
+    """The schemas without a cell, which need not be gone into."""
+    return frozenset(name for name in _schemas() if not _values(name))
+
+
+def _fitting(schema: dict[str, Any], value: Any) -> list[dict[str, Any]]:
+    if "discriminator" in schema:
+        told = schema["discriminator"]
+        return [{"$ref": told["mapping"][value[told["propertyName"]]]}]
+    options: list[dict[str, Any]] = schema.get("anyOf", []) + schema.get("oneOf", [])
+    kinds = {dict: "object", list: "array", str: "string", type(None): "null"}
+    kind = kinds.get(type(value))
+    return [option for option in options if option.get("type", kind) == kind]
