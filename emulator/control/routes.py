@@ -58,9 +58,9 @@ class Control:
             headers = render.refusal_headers(refused)
         except Exception as error:
             log_fault("control request", request_id, error)
-            refused = Refusal("internal_error", INTERNAL_MESSAGE)
-            status, body = refused.status, render.encode(render.refusal(refused, request_id))
-            headers = render.refusal_headers(refused)
+            fault = Refusal("internal_error", INTERNAL_MESSAGE)
+            status, body = fault.status, render.encode(render.refusal(fault, request_id))
+            headers = render.refusal_headers(fault)
         headers += [(b"content-length", b"%d" % len(body)), (b"x-request-id", request_id.encode()), *_HEADERS]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
