@@ -6,23 +6,30 @@ is forgotten (contract §1, §2, §5).
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json, to_json
 
+from emulator.domain.files import relative
 from emulator.domain.tools import BuiltIn, FunctionTool, McpTool
 from emulator.redaction import scrub
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from emulator.domain.artifacts import Artifact
     from emulator.domain.catalogue import Connector, EnvironmentProfile, SavedAgent
     from emulator.domain.connections import ModelConnection
+    from emulator.domain.notices import Notice
+    from emulator.domain.files import Blob
     from emulator.domain.pages import Page, T
     from emulator.domain.session import Action, Session, Turn
+    from emulator.domain.snapshots import Content, Snapshot
     from emulator.domain.tools import Tool, ToolSet
     from emulator.domain.usage import Usage
+    from emulator.domain.webhooks import Misstep, Subscription
     from emulator.refusals import Refusal
 
 
@@ -281,6 +288,88 @@ def model_credential(shown: ModelConnection, *, is_default: bool, created: bool 
         "is_default": is_default,
     }
     return known | ({"last4": shown.last4, "verified": True} if created else {})
+
+
+def webhook(shown: Subscription, *, created: bool = False) -> dict[str, Any]:
+    """The `webhook.subscription` object: with its secret as it is created, with its health ever after (contract §11)."""
+    head = {"object": "webhook.subscription", "id": shown.id, "url": shown.url, "events": list(shown.events)}
+    if created:
+        return {**head, "active": shown.active, "secret": shown.secret.reveal()}
+    health = {
+        "pending": shown.pending,
+        "dead": shown.dead,
+        "last_error": shown.last_error,
+        "last_failed_at": shown.last_failed_at,
+    }
+    return {**head, "active": shown.active, "created_at": shown.created_at, "delivery": health}
+
+
+def webhook_event(told: Notice, misstep: Misstep | None = None) -> bytes:
+    """The body of a delivery. A misstep may add to its `data`, or leave out which turn it is (contract §11)."""
+    data = {"session_id": told.session.id, **told.data}
+    if misstep is not None:
+        if misstep.do == "no_turn_id" and "turn_id" in data:
+            data["turn_id"] = None
+        data = {**(misstep.data or {}), **data}
+    return to_json({"object": "event", "type": told.type, "created_at": told.created_at, "data": data})
+
+
+def written_files(files: Iterable[tuple[str, Blob]]) -> dict[str, Any]:
+    """What a file write answers, of files by absolute path (contract §10)."""
+    return {
+        "object": "list",
+        "data": [
+            {"object": "workspace_file", "path": relative(path), "size_bytes": content.size} for path, content in files
+        ],
+    }
+
+
+def workspace_tree(snapshot: Snapshot | None) -> dict[str, Any]:
+    """The listing of a workspace as of a snapshot (contract §10)."""
+    if snapshot is None:
+        return {"object": "list", "data": [], "captured_at": None, "state": "missing", "truncated": False}
+    return {
+        "object": "list",
+        "data": [
+            {
+                "object": "workspace_file",
+                "path": entry.path,
+                "type": "directory" if entry.size is None else "file",
+                "size_bytes": entry.size,
+                "readable": entry.readable,
+            }
+            for entry in snapshot.entries()
+        ],
+        "captured_at": snapshot.captured_at,
+        "state": "ready",
+        "truncated": snapshot.truncated,
+    }
+
+
+def file_content(content: Content) -> dict[str, Any]:
+    """The `workspace_file.content` object (contract §10)."""
+    return {
+        "object": "workspace_file.content",
+        "path": content.path,
+        "captured_at": content.captured_at,
+        "content": b64encode(content.data).decode() if content.text is None else content.text,
+        "encoding": "base64" if content.text is None else "utf8",
+        "truncated": content.truncated,
+    }
+
+
+def artifact(shown: Artifact) -> dict[str, Any]:
+    """The `artifact` object (contract §10)."""
+    return {
+        "object": "artifact",
+        "id": shown.id,
+        "session_id": shown.session_id,
+        "turn_id": shown.turn_id,
+        "path": shown.path,
+        "size_bytes": shown.content.size,
+        "content_type": shown.content_type,
+        "created_at": shown.created_at,
+    }
 
 
 def page(cut: Page[T], render_one: Callable[[T], dict[str, Any]]) -> dict[str, Any]:

@@ -21,9 +21,11 @@ from uvicorn.server import ServerState
 
 from emulator import render
 from emulator.api.app import LINK, Api
+from emulator.api.previews import Pages
 from emulator.redaction import Secret
 from emulator.refusals import Refusal, invalid, not_found
 from emulator.runtime.deployment import Deployment
+from emulator.runtime.publishing import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,7 +48,7 @@ _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 @cache
 def application() -> ASGIApp:
     """The application of every emulator in this process, outermost layer first."""
-    mounts: dict[str, ASGIApp] = {"v1": Api()}
+    mounts: dict[str, ASGIApp] = {"v1": Api(), PREFIX: Pages()}
     try:
         from emulator.control.routes import Control
     except ModuleNotFoundError as missing:
@@ -299,4 +301,4 @@ class Socket:
 
     def _new(self) -> Deployment:
         scenario = None if self._scenario is None else self._scenario.fresh()
-        return Deployment(self._settings, self._holder, tokens=self._tokens, scenario=scenario)
+        return Deployment(self._settings, self._holder, tokens=self._tokens, scenario=scenario, url=self.url)

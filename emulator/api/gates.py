@@ -62,13 +62,12 @@ def claim_key(operation: Operation, call: Call, raw_path: bytes) -> tuple[Scope 
 
 async def read_body(operation: Operation, call: Call, receive: Receive) -> None:
     """Read, size, decode and shape the body. What was sent is left on the call for the journal."""
-    settings = call.world.settings
-    ceiling = settings.create_body_limit if operation.creates_session else settings.body_limit
+    ceiling: int = getattr(call.world.settings, operation.body_limit)
     call.sent = body = await parse.read_body(receive, call.headers, ceiling)
     if operation.request is None:
         parse.check_no_body(body)
         return
-    call.sent = value = parse.read_json(body)
+    call.sent = value = parse.read_json(b"{}" if operation.optional and not body.strip() else body)
     if operation.narrow is not None and (scope := operation.narrow(value)) is not None:
         call.token.require(scope)
     call.body = parse.shaped(operation.request.model, value)

@@ -35,6 +35,8 @@ class Described(Protocol):
     @property
     def request(self) -> Named | None: ...
     @property
+    def optional(self) -> bool: ...
+    @property
     def response(self) -> Named: ...
     @property
     def status(self) -> int: ...
@@ -159,7 +161,7 @@ def _operation(operation: Described, prefix: str) -> dict[str, Any]:
         described["x-any-required-scope"] = list(operation.scopes)
     if operation.request is not None:
         described["requestBody"] = {
-            "required": not operation.body_optional,
+            "required": not operation.optional,
             "content": {"application/json": {"schema": _ref(operation.request.model.__name__)}},
         }
     return described

@@ -9,7 +9,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from emulator.api import agents, events, forks, health, models, previews, profiles, sessions, tools, usage
+from emulator.api import (
+    agents,
+    artifacts,
+    events,
+    files,
+    forks,
+    health,
+    models,
+    previews,
+    profiles,
+    sessions,
+    tools,
+    usage,
+    webhooks,
+)
 from emulator.api.parse import Parameter
 from emulator.refusals import CATALOGUE
 from emulator.wire import Named
@@ -25,8 +39,9 @@ class Operation:
     """One operation. `scopes`: any of them will do; `narrow` names the one that must be there once
     the body is known. `instead` refuses verbs of the same path with words of their own. `also` is a second
     status of success. `codes` are those of its refusals that no gate gives (`codes_of` has all of them).
-    `media` is what it answers with; the response is JSON unless it says otherwise.
-    `body_optional`: no body is an empty one."""
+    `media` is what it answers with; the response is JSON unless it says otherwise. `body_limit` names the
+    setting that is the ceiling of its body.
+    `optional`: no body is an empty one."""
 
     verb: str
     path: str
@@ -40,7 +55,7 @@ class Operation:
     scopes: tuple[str, ...] = ()
     narrow: Callable[[dict[str, Any]], str | None] | None = None
     request: Named | None = None
-    body_optional: bool = False
+    optional: bool = False
     query: tuple[Parameter, ...] = ()
     public: bool = False
     stream: bool = False
@@ -78,16 +93,15 @@ CURSOR: Final = Parameter(
 )
 ROOT: Final = Parameter("root", "text", "Only this session and what was created below it, 16 levels deep.")
 
+TURN: Final = Parameter("turn_id", "text", "Only what this turn published.")
+
 _SESSION: Final = "/v1/sessions/{session_id}"
 _READ: Final = ("sessions:read",)
 _WRITE: Final = ("sessions:write",)
+_ARTIFACTS: Final = ("artifacts:read",)
 
 # Paths of the API that a client may rightly ask for and that are not served yet: said so, not taken for a slip.
-NOT_YET: Final = (
-    *(f"{_SESSION}/{rest}" for rest in ("files", "files/content", "files/refresh")),
-    *(f"{_SESSION}/artifacts{rest}" for rest in ("", "/archive", "/{artifact_id}", "/{artifact_id}/content")),
-    *(f"/v1/{name}{rest}" for name in ("webhooks",) for rest in ("", "/{id}")),
-)
+NOT_YET: Final[tuple[str, ...]] = ()
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
@@ -213,7 +227,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         summary="Publish a preview",
         handler=previews.publish_preview,
         request=Named("previews.PreviewPublishRequest"),
-        body_optional=True,
+        optional=True,
         response=Named("previews.Preview"),
         status=201,
         also=200,
@@ -399,5 +413,119 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         handler=models.delete_credential,
         response=Named("models.ModelCredentialDeleted"),
         scopes=("credentials:write",),
+    ),
+    Operation(
+        verb="POST",
+        path=f"{_SESSION}/files",
+        summary="Write files into a workspace",
+        handler=files.post_files,
+        request=Named("files.FilesRequest"),
+        response=Named("files.WorkspaceFileList"),
+        codes=("workspace_recovery_failed",),
+        scopes=_WRITE,
+        body_limit="files_body_limit",
+    ),
+    Operation(
+        verb="GET",
+        path=f"{_SESSION}/files",
+        summary="List a workspace's files",
+        handler=files.list_files,
+        response=Named("files.WorkspaceFileTree"),
+        scopes=_READ,
+        query=(
+            Parameter(
+                "refresh", "choice", "Take a snapshot first; needs the scope sessions:write as well.", ("1",)
+            ),
+        ),
+        codes=("workspace_recovery_failed", "sandbox_unavailable"),
+    ),
+    Operation(
+        verb="GET",
+        path=f"{_SESSION}/files/content",
+        summary="Read a workspace's file",
+        handler=files.get_file_content,
+        response=Named("files.WorkspaceFileContent"),
+        scopes=_READ,
+        query=(Parameter("path", "text", "Relative to /workspace, or absolute below it.", required=True),),
+    ),
+    Operation(
+        verb="POST",
+        path=f"{_SESSION}/files/refresh",
+        summary="Take a snapshot of a workspace",
+        handler=files.refresh_files,
+        response=Named("files.WorkspaceFileTree"),
+        codes=("workspace_recovery_failed",),
+        scopes=_WRITE,
+    ),
+    Operation(
+        verb="GET",
+        path=f"{_SESSION}/artifacts",
+        summary="List artifacts",
+        handler=artifacts.list_artifacts,
+        response=Named("artifacts.ArtifactList"),
+        scopes=_ARTIFACTS,
+        query=(*PAGING, TURN),
+    ),
+    Operation(
+        verb="GET",
+        path=f"{_SESSION}/artifacts/archive",
+        summary="Download artifacts as a tar",
+        handler=artifacts.get_archive,
+        response=Named("artifacts.ArtifactArchive"),
+        scopes=_ARTIFACTS,
+        query=(TURN,),
+        media="application/x-tar",
+    ),
+    Operation(
+        verb="GET",
+        path=f"{_SESSION}/artifacts/{{artifact_id}}",
+        summary="Retrieve an artifact",
+        handler=artifacts.get_artifact,
+        response=Named("artifacts.Artifact"),
+        scopes=_ARTIFACTS,
+    ),
+    Operation(
+        verb="DELETE",
+        path=f"{_SESSION}/artifacts/{{artifact_id}}",
+        summary="Delete an artifact",
+        handler=artifacts.delete_artifact,
+        response=Named("artifacts.ArtifactDeleted"),
+        scopes=_WRITE,
+    ),
+    Operation(
+        verb="GET",
+        path=f"{_SESSION}/artifacts/{{artifact_id}}/content",
+        summary="Download an artifact",
+        handler=artifacts.get_artifact_content,
+        response=Named("artifacts.ArtifactContent"),
+        scopes=_ARTIFACTS,
+        media="*/*",
+    ),
+    Operation(
+        verb="POST",
+        path="/v1/webhooks",
+        summary="Create a webhook subscription",
+        handler=webhooks.create_webhook,
+        request=Named("webhooks.WebhookCreateRequest"),
+        response=Named("webhooks.WebhookSubscriptionCreated"),
+        status=201,
+        scopes=_WRITE,
+    ),
+    Operation(
+        verb="GET",
+        path="/v1/webhooks",
+        summary="List webhook subscriptions",
+        handler=webhooks.list_webhooks,
+        response=Named("webhooks.WebhookSubscriptionList"),
+        scopes=_READ,
+        query=(LIMIT, AFTER),
+    ),
+    Operation(
+        verb="DELETE",
+        path="/v1/webhooks/{webhook_id}",
+        summary="Delete a webhook subscription",
+        handler=webhooks.delete_webhook,
+        response=Named("webhooks.WebhookDeleted"),
+        scopes=_WRITE,
     ),
 )

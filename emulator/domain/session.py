@@ -8,20 +8,24 @@ changed nothing. Times are handed in (`now`, Unix milliseconds), as are ids.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from emulator.domain import transitions
-from emulator.domain.files import Artifact, Files, content_type
+from emulator.domain.artifacts import Artifact, content_type
+from emulator.domain.files import Blob, UnusablePath, names
+from emulator.domain.snapshots import capture
 from emulator.domain.tools import ToolSet
 from emulator.domain.transitions import IllegalTransition, step
+from emulator.domain.workspace import Preview, Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Sequence
 
     from emulator.domain.event_log import Event, EventLog
     from emulator.domain.index import Label
-    from emulator.domain.transitions import SessionStatus, TurnStatus, WorkspaceState
+    from emulator.domain.snapshots import Snapshot
+    from emulator.domain.transitions import SessionStatus, TurnStatus
     from emulator.ids import Ids
 
 ActionType: TypeAlias = Literal["function_call", "approval", "question"]
@@ -65,7 +69,7 @@ class Turn:
     artifacts: Literal["pending", "ready", "partial", "failed"] | None = None
     artifacts_skipped: list[dict[str, str]] = field(default_factory=list)
     error: dict[str, str] | None = None
-    leaving: list[tuple[str, bytes]] = field(default_factory=list)
+    leaving: list[tuple[str, Blob]] = field(default_factory=list)
     request_id: str | None = None
 
     @property
@@ -86,27 +90,6 @@ class Agent:
     tools: ToolSet = field(default_factory=ToolSet)
 
 
-@dataclass(slots=True)
-class Workspace:
-    """The sandbox of a session. `servers_started`: its MCP servers have been connected to."""
-
-    state: WorkspaceState = "unknown"
-    servers_started: bool = False
-    tools: ToolSet | None = None
-    files: Files = field(default_factory=Files)
-    repo: dict[str, str | None] | None = None
-
-
-@dataclass(slots=True)
-class Preview:
-    """The address of what the agent serves."""
-
-    url: str | None = None
-    port: int | None = None
-    published_url: str | None = None
-    body: str | None = None
-
-
 class Session:
     """One session. `log` is its organization's; `ids` gives every id below it."""
 
@@ -124,9 +107,13 @@ class Session:
         created_by_token: str | None = None,
         parent_session_id: str | None = None,
         repo: str | None = None,
+        seeds: Sequence[tuple[str, Blob]] = (),
         request_id: str | None = None,
+        inherited: Sequence[Event] = (),
     ) -> None:
         self.id = session_id
+        # What a fork's transcript begins with. It is not on the log: none of it happened in the fork.
+        self.inherited = inherited
         self.request_id = request_id
         self.log = log
         self.ids = ids
@@ -142,7 +129,7 @@ class Session:
         # Called after every change of status: the organization keeps its sessions sorted by it.
         self.moved: Callable[[Session], None] | None = None
         self.workspace = Workspace(
-            repo=None if repo is None else {"full_name": repo, "branch": None, "clone_error": None}
+            repo=None if repo is None else {"full_name": repo, "branch": None, "clone_error": None}, seeds=seeds
         )
         self.preview = Preview()
         self.turns: list[Turn] = []
@@ -153,7 +140,10 @@ class Session:
         self.artifacts: list[Artifact] = []
         self.deferred_context: list[str] = []
         self.deleted = False
+        # The seq of the error that a refused start left last.
+        self.refused_start: int | None = None
         self._calls = 0
+        self._artifacts_made = 0
 
     # What can be asked of it
 
@@ -202,6 +192,39 @@ class Session:
 
     # Commands
 
+    def fork(
+        self,
+        session_id: str,
+        *,
+        now: int,
+        inherited: Sequence[Event],
+        workspace_copied: bool,
+        created_by_token: str | None,
+        request_id: str | None = None,
+    ) -> Session:
+        """A new session that begins where this one is; this one is left as it was (contract §6).
+
+        It has the same agent, tools with their secrets included, title and labels; its transcript begins with
+        `inherited`. Turns, artifacts, the preview and what is waited for stay behind.
+        """
+        fork = Session(
+            session_id,
+            log=self.log,
+            ids=self.ids,
+            now=now,
+            agent=replace(self.agent, permission_rules=[dict(rule) for rule in self.agent.permission_rules]),
+            title=self.title,
+            metadata=self.metadata,
+            created_by_token=created_by_token,
+            parent_session_id=self.id,
+            request_id=request_id,
+            inherited=inherited,
+        )
+        fork.workspace = self.workspace.forked(copied=workspace_copied)
+        if workspace_copied:
+            fork.capture(now)
+        return fork
+
     def touch(self, now: int) -> None:
         """Note that something about the session changed."""
         self.updated_at = max(self.updated_at, now)
@@ -218,11 +241,9 @@ class Session:
         before, workspace.state = workspace.state, step(transitions.WORKSPACE, workspace.state, command)
         match command:
             case "start":
-                if workspace.repo is not None and workspace.repo["clone_error"] is None:
-                    workspace.repo["branch"] = "main"
                 self.record("sandbox.created", {"state": "running"})
             case "pause":
-                self.record("sandbox.paused", {"state": "paused"})
+                self.capture(self.record("sandbox.paused", {"state": "paused"}).created_at)
             case "resume":
                 self.record("sandbox.resumed", {"state": "running"})
             case "give_up":
@@ -231,14 +252,38 @@ class Session:
                 workspace.servers_started = False
                 workspace.tools = None
                 workspace.files.clear()
-                self.preview.url = self.preview.port = None
+                workspace.copied = False
+                self.preview.url = self.preview.port = self.preview.body = None
             case _:
                 assert (before, command) in transitions.WORKSPACE
+
+    def seed(self, unwritable: Collection[str] = ()) -> None:
+        """Write the seeded files into a workspace that was just built, over nothing that is there already.
+
+        One that cannot be written, for what is in its way or because it is `unwritable`, leaves an error item.
+        """
+        files = self.workspace.files
+        for path, content in self.workspace.seeds:
+            try:
+                absolute = files.place(path)
+                if absolute in files:
+                    continue
+                if names(unwritable, absolute):
+                    raise UnusablePath("permission denied")
+                files.write(path, content)
+            except UnusablePath as unusable:
+                message = f"The file {path} could not be written to the workspace: {unusable}"
+                self.record("agent.error", {"message": message, "origin": "sandbox"})
+
+    def capture(self, now: int) -> Snapshot:
+        """Take a snapshot of the workspace, which reads of its files are answered from."""
+        self.workspace.snapshot = snapshot = capture(self.workspace.files, now)
+        return snapshot
 
     def cannot_start(self, message: str) -> None:
         """Record that a run could not begin: no turn opens, the session reads `failed` (contract §5)."""
         self.status = step(transitions.SESSION, self.status, "fail")
-        self.record("agent.error", {"message": message, "origin": "sandbox"})
+        self.refused_start = self.record("agent.error", {"message": message, "origin": "sandbox"}).seq
 
     def open_turn(self, text: str, now: int, request_id: str | None = None) -> Turn:
         """Take a message. The turn begins later, by `start`; behind another it waits in the queue."""
@@ -347,19 +392,33 @@ class Session:
         if error is not None:
             self.record("agent.error", {"message": error["message"], **({"origin": origin} if origin else {})})
         turn.completed_at = self.record("turn.ended", {"turnId": turn.id}).created_at
+        if self.workspace.state == "running":
+            self.capture(turn.completed_at)
         for text in self.deferred_context:
             self.record("user.context", {"text": text})
         self.deferred_context.clear()
 
-    def publish(self, turn: Turn) -> None:
-        """Publish what the turn left under /workspace/outputs (contract §10)."""
+    def publish(self, turn: Turn, *, works: bool = True) -> None:
+        """Publish what the turn left under /workspace/outputs (contract §10).
+
+        Where it does not work, the files go out with the next turn that settles.
+        """
         if turn.artifacts != "pending":
             raise IllegalTransition("a turn is published once")
+        if not works:
+            for path in (*(path for path, _ in turn.leaving), *(skip["path"] for skip in turn.artifacts_skipped)):
+                self.workspace.files.unpublish(path)
+            turn.leaving.clear()
+            turn.artifacts_skipped.clear()
+            turn.artifacts = "failed"
+            return
         for path, content in turn.leaving:
-            artifact_id = self.ids.derive("art", self.id, len(self.artifacts) + 1)
-            payload = {"id": artifact_id, "path": path, "size_bytes": len(content), "turn_id": turn.id}
+            self._artifacts_made += 1
+            artifact_id = self.ids.derive("art", self.id, self._artifacts_made)
+            payload = {"id": artifact_id, "path": path, "size_bytes": content.size, "turn_id": turn.id}
             created_at = self.record("artifact.created", payload).created_at
-            self.artifacts.append(Artifact(artifact_id, turn.id, path, content, content_type(path), created_at))
+            kept = Artifact(artifact_id, self.id, turn.id, path, content, content_type(path), created_at)
+            self.artifacts.append(kept)
         turn.leaving.clear()
         turn.artifacts = "partial" if turn.artifacts_skipped else "ready"
 

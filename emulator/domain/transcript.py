@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from emulator.domain.event_log import Event, EventLog
     from emulator.ids import Ids
@@ -33,9 +33,12 @@ ITEM_TYPES: Final[Mapping[str, str]] = {
 
 
 class Transcript:
-    """The items of one session, oldest first. `refresh` reads on from where it stopped."""
+    """The items of one session, oldest first. `refresh` reads on from where it stopped.
 
-    def __init__(self, session_id: str, log: EventLog, ids: Ids) -> None:
+    `inherited` are the events whose items a fork begins with.
+    """
+
+    def __init__(self, session_id: str, log: EventLog, ids: Ids, inherited: Sequence[Event] = ()) -> None:
         self._session_id = session_id
         self._log = log
         self._ids = ids
@@ -43,18 +46,27 @@ class Transcript:
         self._events: list[Event] = []
         self._item_ids: list[str] = []
         self._position: dict[str, int] = {}
+        self._take(inherited)
 
     def refresh(self) -> list[str]:
         """The item ids, oldest first."""
         events = self._log.of(self._session_id)
-        for event in events[self._cursor :]:
+        self._take(events[self._cursor :])
+        self._cursor = len(events)
+        return self._item_ids
+
+    def events(self) -> Sequence[Event]:
+        """The events the items are made from, oldest first, as of now."""
+        self.refresh()
+        return tuple(self._events)
+
+    def _take(self, events: Sequence[Event]) -> None:
+        for event in events:
             if event.type in ITEM_TYPES:
                 item_id = self._ids.derive("item", self._session_id, len(self._item_ids) + 1)
                 self._position[item_id] = len(self._item_ids)
                 self._item_ids.append(item_id)
                 self._events.append(event)
-        self._cursor = len(events)
-        return self._item_ids
 
     def position(self, item_id: str) -> int | None:
         """Where an item stands, or `None`."""

@@ -11,6 +11,7 @@ from emulator.clock import Clock
 from emulator.domain.access import DEFAULT_TOKEN, check_scopes
 from emulator.domain.world import World
 from emulator.render import FrameCodec
+from emulator.runtime.delivery import Deliveries
 from emulator.runtime.engine import Engine
 from emulator.runtime.feed import Feed
 from emulator.runtime.journal import Journal
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
 
 
 class Deployment:
-    """Made on the loop it runs on. `tokens` are (text, scopes) pairs of the default organization."""
+    """Made on the loop it runs on. `tokens` are (text, scopes) pairs of the default organization.
+
+    `url` is where clients reach it.
+    """
 
     def __init__(
         self,
@@ -40,14 +44,18 @@ class Deployment:
         *,
         tokens: Sequence[tuple[Secret, Sequence[str]]] = (),
         scenario: LoadedScenario | None = None,
+        url: str = "",
     ) -> None:
         self.clock = Clock(virtual=settings.clock == "virtual")
         self.world = World(settings, FrameCodec(), self.clock.now, self.clock.stamp)
+        self.world.url = url
         self.feed = Feed(self.world)
         self.journal = Journal()
         self.outages = Outages()
         self.script = Script()
-        self.engine = Engine(self.world, self.clock, self.feed, self.script, self._reach, holder)
+        self.deliveries = Deliveries(self.world, self.clock)
+        self.feed.listeners.append(self.deliveries.pump)
+        self.engine = Engine(self.world, self.clock, self.feed, self.script, self._reach, holder, self.deliveries)
         if tokens:
             for text, scopes in tokens:
                 self.world.mint(text.reveal(), scopes=check_scopes(scopes))
@@ -77,6 +85,7 @@ class Deployment:
         """Stop everything; streams end, tasks are gone."""
         self.feed.end()
         await self.engine.close()
+        await self.deliveries.close()
         self.clock.close()
 
     def _reach(self, session: Session, tool: McpTool) -> ToolServer:

@@ -22,7 +22,7 @@ from emulator.runtime.fault import Fault, fault_of
 from emulator.runtime.publications import Publications
 from emulator.runtime.publishing import Publishing
 from emulator.runtime.rest import until_rest
-from emulator.runtime.run import Failed, Run, ScriptError, TurnOver, copied_state
+from emulator.runtime.run import Failed, Run, ScriptError, TurnOver
 from emulator.runtime.stepping import Holder, Steps, current_steps
 from emulator.runtime.turn import Turn as TurnVerbs
 from emulator.runtime.workspaces import RequiredServersDown, Start, Workspaces
@@ -77,7 +77,8 @@ class Engine:
         self._holder = holder
         self._deliveries = deliveries
         self._locks: dict[str, asyncio.Lock] = {}
-        self._states: dict[str, dict[str, Any]] = {}
+        # What scripts keep for each session.
+        self.states: dict[str, dict[str, Any]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._closing = False
         # Sessions between two turns, one settled and the next about to begin; with what steers that one.
@@ -161,34 +162,6 @@ class Engine:
         self.workspaces.tools_replaced(session)
         self.feed.pump(organization)
 
-    def fork(
-        self, organization: Organization, session: Session, *, token_id: str, request_id: str
-    ) -> tuple[Session, bool]:
-        """A new session that begins where this one is, and whether its workspace came along (contract §6).
-
-        Raises 409 `conflict` while a turn is open or queued and 429 `project_limit_exceeded` past the last slot.
-        """
-        if session.busy or session.id in self._between:
-            waiting = "has messages queued" if session.queue else "is in the middle of a turn"
-            raise Refusal(
-                "conflict", f"This session {waiting}. Fork it when the work in flight has finished, or cancel that."
-            )
-        settings = self.world.settings
-        organization.check_room(settings.session_limit)
-        copied = session.workspace.can_be_copied and settings.workspace_copy == "works"
-        fork = session.fork(
-            organization.next_session_id(),
-            now=self.world.now(),
-            inherited=organization.transcript(session).events(),
-            workspace_copied=copied,
-            created_by_token=token_id,
-            request_id=request_id,
-        )
-        organization.add(fork)
-        self._states[fork.id] = copied_state(self._states.get(session.id, {}))
-        self.feed.pump(organization)
-        return fork, copied
-
     async def delete(self, organization: Organization, session: Session) -> None:
         """Destroy a session: its sandbox, its streams, its place (contract §6)."""
         self.feed.end_session(organization, session.id)
@@ -201,7 +174,7 @@ class Engine:
         if run is not None:
             run.steps.cancel()
         self._locks.pop(session.id, None)
-        self._states.pop(session.id, None)
+        self.states.pop(session.id, None)
         self._between.pop(session.id, None)
         await self.workspaces.destroy(session)
 
@@ -237,6 +210,10 @@ class Engine:
                 self.feed.pump(organization)
 
     # Rest
+
+    def finished(self, session: Session) -> bool:
+        """Whether no turn is open and none about to begin."""
+        return not session.busy and session.id not in self._between
 
     def at_rest(self, session: Session) -> bool:
         """Whether nothing of a session can go on without somebody outside."""
@@ -364,7 +341,7 @@ class Engine:
                 blocked=lambda stack: self._blocked(run, stack),
                 lost=lambda error: self._script_failed(run, error),
             ),
-            self._states.setdefault(session.id, {}),
+            self.states.setdefault(session.id, {}),
             session.agent.approval_mode,
             list(session.agent.permission_rules),
             steers=list(steers),

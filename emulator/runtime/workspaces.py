@@ -7,7 +7,8 @@ leaves the session as it was but for the failure it records (contract §5, §13)
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from math import ceil
+from typing import TYPE_CHECKING, Any, Final
 
 from emulator.domain.limits import IDLE_SECONDS, WORKSPACE_SECONDS
 from emulator.domain.tools import ToolSet
@@ -15,7 +16,7 @@ from emulator.refusals import Refusal, invalid
 from emulator.runtime.tool_server import CONNECT_SECONDS, DID_NOT_ANSWER, ServerUnreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from emulator.clock import Clock, Timer
     from emulator.domain.session import Session
@@ -23,12 +24,15 @@ if TYPE_CHECKING:
     from emulator.domain.world import World
     from emulator.runtime.tool_server import ToolServer
 
+# What a clone of a repository that is not there says (the sessions page).
+NOT_FOUND: Final = "Repository not found"
+
 
 @dataclass(slots=True)
 class Machine:
     """The running side of one workspace: its connections and its timers.
 
-    `life_left` is what remains of its two hours, in milliseconds, while it is paused.
+    `life_left` is what remains of its two hours, in milliseconds, while they do not count.
     """
 
     servers: dict[str, ToolServer] = field(default_factory=dict)
@@ -36,6 +40,12 @@ class Machine:
     idle: Timer | None = None
     reclaim: Timer | None = None
     life_left: int = WORKSPACE_SECONDS * 1000
+    ready_at: int = 0
+
+    def take_servers(self) -> dict[str, ToolServer]:
+        """The connections, to be closed by whoever takes them."""
+        servers, self.servers = self.servers, {}
+        return servers
 
 
 @dataclass(slots=True)
@@ -57,11 +67,13 @@ class Workspaces:
         clock: Clock,
         reach: Callable[[Session, McpTool], ToolServer],
         reclaimed: Callable[[Session], None],
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
         self._world = world
         self._clock = clock
         self._reach = reach
         self._reclaimed = reclaimed
+        self._spawn = spawn
         self._machines: dict[str, Machine] = {}
 
     def machine(self, session: Session) -> Machine:
@@ -90,9 +102,18 @@ class Workspaces:
             )
         if workspace.servers_started and workspace.state in ("running", "paused"):
             return Start(connected=False)
+        while True:
+            start = await self._connected(session)
+            if start.tools is self.tools(session):
+                return start
+            # They were replaced while their servers were being connected to: what came up is of no use.
+            await _close(start.servers)
+
+    async def _connected(self, session: Session) -> Start:
+        """Connect to the servers of the tools of now. Raises `RequiredServersDown`."""
         start = Start(connected=True, tools=self.tools(session))
-        for server in self.machine(session).servers.values():
-            await server.close()
+        machine = self.machine(session)
+        await _close(machine.take_servers())
         missing: list[str] = []
         for tool in start.tools.servers():
             server = self._reach(session, tool)
@@ -109,8 +130,7 @@ class Workspaces:
             else:
                 start.servers[tool.name] = server
         if missing:
-            for server in start.servers.values():
-                await server.close()
+            await _close(start.servers)
             raise RequiredServersDown("; ".join(missing))
         return start
 
@@ -120,14 +140,18 @@ class Workspaces:
         machine = self.machine(session)
         match workspace.state:
             case "unknown":
+                self._clone(session)
                 session.workspace_step("start")
+                self._seed(session)
                 self._live(session, machine, WORKSPACE_SECONDS * 1000)
             case "paused":
                 session.workspace_step("resume")
                 self._live(session, machine, machine.life_left)
             case "destroyed" | "recovery_failed":
                 session.workspace_step("recover")
+                self._clone(session)
                 session.workspace_step("start")
+                self._seed(session)
                 self._live(session, machine, WORKSPACE_SECONDS * 1000)
             case _:
                 pass
@@ -141,8 +165,43 @@ class Workspaces:
 
     def tools_replaced(self, session: Session) -> None:
         """Have the servers started anew by the next call that needs the workspace (contract §5)."""
+        restart = self._world.settings.tools_restart_seconds
+        if session.workspace.state == "running" and restart > 0:
+            self.machine(session).ready_at = self._world.now() + round(restart * 1000)
         if self._world.settings.tools_reach == "next_turn":
             session.workspace.servers_started = False
+            if not session.busy:
+                # A turn keeps the servers it began with.
+                self._let_go(self.machine(session))
+
+    def check_ready(self, session: Session) -> None:
+        """Raise 409 `conflict` while a running workspace restarts to pick its new tools up (contract §5)."""
+        machine = self._machines.get(session.id)
+        if machine is not None and (left := machine.ready_at - self._world.now()) > 0:
+            raise Refusal(
+                "conflict",
+                "This session's workspace is not ready yet — it is starting, or restarting to pick up a configuration "
+                "change. Retry in a few seconds; nothing was written.",
+                retry_after=ceil(left / 1000),
+            )
+
+    def keep(self, session: Session) -> None:
+        """Do not reclaim a workspace whose preview was published: its two hours do not count (contract §12)."""
+        self._hold(self.machine(session))
+
+    def release(self, session: Session) -> None:
+        """The preview is published no more: what was left of the two hours counts again."""
+        machine = self.machine(session)
+        if session.workspace.state == "running" and machine.reclaim is None:
+            self._count_down(session, machine)
+
+    def visited(self, session: Session) -> None:
+        """Somebody opened what the workspace serves: it is woken if it was paused, and its idle time begins again."""
+        if session.workspace.state == "paused":
+            session.workspace_step("resume")
+            self._live(session, self.machine(session), self.machine(session).life_left)
+        if not session.busy:
+            self.rest(session)
 
     def busy(self, session: Session) -> None:
         """A turn is open: the workspace is not idle."""
@@ -165,19 +224,45 @@ class Workspaces:
         for timer in (machine.idle, machine.reclaim):
             if timer is not None:
                 timer.cancel()
-        for server in machine.servers.values():
-            await server.close()
+        await _close(machine.take_servers())
+
+    def _clone(self, session: Session) -> None:
+        """Clone the session's repository, if it has one and did not get its files from another session."""
+        repo, known = session.workspace.repo, self._world.settings.repositories
+        if repo is None or session.workspace.copied:
+            return
+        name = str(repo["full_name"]).casefold()
+        found = next((repository for repository in known if repository.full_name.casefold() == name), None)
+        if found is not None:
+            session.workspace.cloned(found.branch, found.clone_error, found.files or {})
+        else:
+            session.workspace.cloned("main", NOT_FOUND if known else None, {})
+
+    def _seed(self, session: Session) -> None:
+        """Write the seeded files, after the clone; a copy of another workspace has them already."""
+        if not session.workspace.copied:
+            session.seed(self._world.settings.unwritable_files)
 
     def _live(self, session: Session, machine: Machine, milliseconds: int) -> None:
-        machine.reclaim = self._clock.call_at(self._world.now() + milliseconds, lambda: self._reclaim(session))
+        session.workspace.meter.begin(self._world.now())
+        machine.life_left = milliseconds
+        if session.preview.subdomain is None:
+            self._count_down(session, machine)
 
-    def _pause(self, session: Session) -> None:
-        machine = self.machine(session)
-        machine.idle = None
+    def _count_down(self, session: Session, machine: Machine) -> None:
+        machine.reclaim = self._clock.call_at(self._world.now() + machine.life_left, lambda: self._reclaim(session))
+
+    def _hold(self, machine: Machine) -> None:
         if machine.reclaim is not None:
             machine.life_left = max(0, machine.reclaim.when - self._world.now())
             machine.reclaim.cancel()
             machine.reclaim = None
+
+    def _pause(self, session: Session) -> None:
+        machine = self.machine(session)
+        machine.idle = None
+        self._hold(machine)
+        session.workspace.meter.end(self._world.now())
         session.workspace_step("pause")
         self._reclaimed(session)
 
@@ -185,8 +270,21 @@ class Workspaces:
         machine = self.machine(session)
         self.busy(session)
         machine.reclaim = None
+        session.workspace.meter.end(self._world.now())
+        session.capture(self._world.now())
         session.workspace_step("reclaim")
         self._reclaimed(session)
+        self._let_go(machine)
+
+    def _let_go(self, machine: Machine) -> None:
+        """Close connections nobody uses any more, in a moment of their own."""
+        if servers := machine.take_servers():
+            self._spawn(_close(servers))
+
+
+async def _close(servers: dict[str, ToolServer]) -> None:
+    for server in servers.values():
+        await server.close()
 
 
 class RequiredServersDown(Refusal):

@@ -33,6 +33,7 @@ class Known:
     public: bool = False
     stream: bool = False
     also: int | None = None
+    query: str = ""
 
     def __str__(self) -> str:
         return f"{self.verb} {self.path}"
@@ -57,6 +58,10 @@ CALLS: Final = (
     Known("GET", "/v1/sessions/{session_id}/turns", "sessions:read"),
     Known("GET", "/v1/sessions/{session_id}/turns/{turn_id}", "sessions:read"),
     Known("GET", "/v1/sessions/{session_id}/items", "sessions:read"),
+    Known("POST", "/v1/sessions/{session_id}/fork", "sessions:write", 201),
+    Known("GET", "/v1/sessions/{session_id}/usage", "sessions:read"),
+    Known("POST", "/v1/sessions/{session_id}/preview", "sessions:write", 201, also=200),
+    Known("DELETE", "/v1/sessions/{session_id}/preview", "sessions:write"),
     Known("PUT", "/v1/sessions/{session_id}/tools", "sessions:write", 200, {"tools": []}),
     Known("GET", "/v1/sessions/{session_id}/tools", "sessions:read"),
     Known("GET", "/v1/sessions/{session_id}/events", "sessions:read", stream=True),
@@ -68,6 +73,15 @@ CALLS: Final = (
         _events(type="input.message", content="hello"),
     ),
     Known("GET", "/v1/events", "sessions:read", stream=True),
+    Known("POST", "/v1/sessions/{session_id}/files", "sessions:write", 200, {"files": [{"path": "a.txt", "data": ""}]}),
+    Known("GET", "/v1/sessions/{session_id}/files", "sessions:read"),
+    Known("GET", "/v1/sessions/{session_id}/files/content", "sessions:read", query="?path=outputs/place.md"),
+    Known("POST", "/v1/sessions/{session_id}/files/refresh", "sessions:write"),
+    Known("GET", "/v1/sessions/{session_id}/artifacts", "artifacts:read"),
+    Known("GET", "/v1/sessions/{session_id}/artifacts/archive", "artifacts:read"),
+    Known("GET", "/v1/sessions/{session_id}/artifacts/{artifact_id}", "artifacts:read"),
+    Known("DELETE", "/v1/sessions/{session_id}/artifacts/{artifact_id}", "sessions:write"),
+    Known("GET", "/v1/sessions/{session_id}/artifacts/{artifact_id}/content", "artifacts:read"),
     Known("POST", "/v1/agents", "sessions:write", 201, {"name": "reviewer", "instructions": "Read only."}),
     Known("GET", "/v1/agents", "sessions:read"),
     Known("GET", "/v1/agents/{agent_id}", "sessions:read"),
@@ -97,6 +111,7 @@ class Place:
     turn_id: str = "turn_0000000000000000"
     agent_id: str = "agt_0000000000000000"
     credential_id: str = "cred_0000000000000000"
+    artifact_id: str = "art_0000000000000000"
 
     def fill(self, path: str) -> str:
         return path.format(
@@ -105,6 +120,7 @@ class Place:
             agent_id=self.agent_id,
             template_id=self.agent_id,
             credential_id=self.credential_id,
+            artifact_id=self.artifact_id,
         )
 
 
@@ -113,19 +129,21 @@ NOWHERE: Final = Place()
 
 def place(api: Api) -> Place:
     """A session with a turn, an agent and a model connection, to call the operations on."""
-    session_id = api.session({"input": "hello"})
+    session_id = api.session({"input": "Write /workspace/outputs/hello.txt, then call preview(3000)."})
+    artifacts = api.get(f"/v1/sessions/{session_id}/artifacts").json["data"]
     return Place(
         session_id,
         api.turns(session_id)[0]["id"],
         agent_id=api.post("/v1/agents", {"name": "place", "instructions": "Be brief."}).json["id"],
         credential_id=api.get("/v1/model-credentials").json["data"][0]["id"],
+        artifact_id=artifacts[0]["id"] if artifacts else Place.artifact_id,
     )
 
 
 def call(api: Api, known: Known, where: Place = NOWHERE, query: str = "", **options: Any) -> Answer:
     """Call an operation with a body that suits it. Not for a stream that opens."""
     body = options.pop("body", known.body)
-    return api.request(known.verb, where.fill(known.path) + query, body, **options)
+    return api.request(known.verb, where.fill(known.path) + (query or known.query), body, **options)
 
 
 def mint(api: Api, *scopes: str, organization: str | None = None) -> str:
