@@ -54,7 +54,7 @@ async def create_session(call: Call) -> Reply:
         seeds=seeds,
         request_id=call.request_id,
     )
-    organization.add(session)
+    call.deployment.engine.create(organization, session)
     if text is not None:
         await _open_with(call, session, text)
     return Reply(render.session(session))
@@ -166,6 +166,7 @@ async def _open_with(call: Call, session: Session, text: str) -> None:
     except Refusal as refused:
         if not call.world.settings.orphan_sessions:
             await engine.delete(call.organization, session)
+            call.deployment.deliveries.withdraw(call.organization, session)
             raise
         raise Refusal(
             refused.code,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator import render
-from emulator.domain.files import OutsideWorkspace
+from emulator.domain.files import Blob, UnusablePath
 from emulator.domain.permissions import decide
 from emulator.domain.tools import BUILT_INS
 from emulator.refusals import CATALOGUE
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _WORDS: Final = re.compile(r"\S*\s*", re.DOTALL)
 _WORDS_A_DELTA: Final = 4
+# Bytes of a file, beyond what any disk of a workspace holds.
+_LARGEST: Final = 10**12
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,16 +189,22 @@ class Turn:
         await self._tool_call(name, arguments or {}, result.text[:500], is_error=result.is_error)
         return result
 
-    async def write(self, path: str, content: str | bytes) -> None:
-        """Write a file of the workspace. One under /workspace/outputs is published when the turn settles."""
+    async def write(self, path: str, content: str | bytes, size: int | None = None) -> None:
+        """Write a file of the workspace. One under /workspace/outputs is published when the turn settles.
+
+        `size` in bytes makes it as large as that: what `content` lacks reads as zeros, and takes no memory.
+        """
         self._run.check()
         need("write", str, path=path)
         if not isinstance(content, bytes):
             need("write", str, content=content)
         data = content.encode() if isinstance(content, str) else content
+        if size is not None:
+            need("write", int, size=size)
+            need_number("write", "size", size, len(data), _LARGEST)
         try:
-            absolute, kind = self._run.session.workspace.files.write(path, data)
-        except OutsideWorkspace as refused:
+            absolute, kind = self._run.session.workspace.files.write(path, Blob.of(data, size))
+        except UnusablePath as refused:
             raise ScriptError(f"the agent wrote {path!r}: {refused}") from None
         await self._record("file.changed", {"path": absolute, "changeType": kind, "kind": kind})
 
@@ -206,7 +214,7 @@ class Turn:
         need("delete", str, path=path)
         try:
             absolute = self._run.session.workspace.files.delete(path)
-        except (OutsideWorkspace, FileNotFoundError) as refused:
+        except (UnusablePath, FileNotFoundError) as refused:
             raise ScriptError(f"the agent deleted {path!r}: {refused}") from None
         await self._record("file.changed", {"path": absolute, "changeType": "deleted", "kind": "deleted"})
 

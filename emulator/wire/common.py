@@ -100,6 +100,10 @@ class Deleted(Response):
 class Bytes(Response):
     """Bytes as they are, whatever their type."""
 
+    model_config = ConfigDict(
+        defer_build=True, json_schema_extra=lambda schema: schema.update(type="string", format="binary")
+    )
+
 
 class OpenApiDocument(Response):
     """An OpenAPI document."""

@@ -109,6 +109,12 @@ class WriteArguments(Shape):
 
     path: Text = Field(description="Where; absolute under /workspace, or relative to it.")
     content: str = Field(description="The whole text of the file.")
+    size: int | None = Field(
+        default=None,
+        ge=0,
+        le=10**12,
+        description="How many bytes the file has; those beyond its text read as zeros and take no memory.",
+    )
 
 
 class DeleteArguments(Shape):

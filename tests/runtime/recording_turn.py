@@ -85,8 +85,8 @@ class RecordingTurn:
         reply: ToolResult = self._next(ToolResult([{"type": "text", "text": "3 pages"}], {"pages": 3}))
         return reply
 
-    async def write(self, path: str, content: str) -> None:
-        self.done.append(("write", path, content))
+    async def write(self, path: str, content: str, size: int | None = None) -> None:
+        self.done.append(("write", path, content) if size is None else ("write", path, content, size))
 
     async def delete(self, path: str) -> None:
         self.done.append(("delete", path))
