@@ -63,6 +63,7 @@ class Api:
         operation: Operation | None = None
         call: Call | None = None
         key: idempotency.Scope | None = None
+        write: int | None = None
         try:
             operation, values = self._routes.find(scope["method"], scope["raw_path"])
             call = Call(deployment, request_id, values, {}, dict(scope["headers"]))
@@ -84,6 +85,7 @@ class Api:
                 await gates.read_body(operation, call, receive)
                 if holder.deployment is not deployment:
                     raise reset_meanwhile()
+                write = deployment.deliveries.begin(call.token.organization)
             reply = await operation.handler(call)
             if isinstance(reply, Stream):
                 # Noted as it opens: it may stay open for as long as the emulator runs.
@@ -96,6 +98,8 @@ class Api:
                 return
             status = reply.status or operation.status
             body = render.encode(reply.content)
+            if write is not None:
+                await deployment.deliveries.overtake(call.token.organization, write)
             if key is not None:
                 world.keys.finish(key, status, body, world.now())
                 key = None
@@ -110,6 +114,9 @@ class Api:
         finally:
             if key is not None:
                 world.keys.finish(key, 0, b"", world.now())
+            if write is not None and call is not None:
+                # What the call caused is told of from here on: its client has the reply.
+                deployment.deliveries.end(call.token.organization, write)
             entry.duration_ms = round((stopwatch() - started) * 1000, 3)
             if operation is None or not operation.stream or entry.status != 200:
                 # After the answer has gone out: the client need not wait for it.

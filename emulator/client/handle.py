@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping
 
-    from emulator.client.requests import Request, Requests
+    from emulator.client.requests import Deliveries, Request, Requests
     from emulator.client.transcript import Transcript
     from emulator.wire import control as wire
+    from emulator.wire.deliveries import Delivery
 
 T = TypeVar("T")
 
@@ -50,6 +51,7 @@ class Handle:
         self.token = token
         self.mcp = Mcp(self)
         self.clock = Clock(self)
+        self.webhooks = Webhooks(self)
         self.tokens = Tokens(self)
         self.settings = SettingsControl(self)
 
@@ -142,6 +144,34 @@ class Clock(_Part):
         return self._perform(requests.advance(seconds))
 
 
+class Webhooks(_Part):
+    """What webhooks were sent, and how their next deliveries go wrong."""
+
+    def deliveries(self) -> Deliveries:
+        """The deliveries, oldest first: each has `type`, `state`, `body`, `attempts` and ids."""
+        return self._perform(requests.deliveries())
+
+    def redeliver(self, delivery_id: str) -> Delivery:
+        """Send a delivery once more, now, with the same body. Gives it with what came of that."""
+        return self._perform(requests.redeliver(delivery_id))
+
+    def script(self, entries: Iterable[Mapping[str, Any]]) -> None:
+        """Have the next deliveries go wrong: `{"do": "duplicate", "type": "turn.completed", "times": 2}` and the like.
+
+        Each delivery takes the first entry that suits it. `do` is duplicate, delay (with `seconds` of the emulator's
+        clock), drop, reorder, early, wrong_secret, old_timestamp, corrupt, extra_data (with `data`) or no_turn_id.
+        """
+        self._perform(requests.script_webhooks(entries))
+
+    def scripted(self) -> list[dict[str, Any]]:
+        """What is still scripted, in order."""
+        return self._perform(requests.scripted_webhooks())
+
+    def clear(self) -> None:
+        """Forget what is scripted."""
+        self._perform(requests.clear_webhooks())
+
+
 class Tokens(_Part):
     """Access tokens."""
 
@@ -185,6 +215,7 @@ class AsyncHandle:
         self.token = token
         self.mcp = AsyncMcp(self)
         self.clock = AsyncClock(self)
+        self.webhooks = AsyncWebhooks(self)
         self.tokens = AsyncTokens(self)
         self.settings = AsyncSettingsControl(self)
 
@@ -271,6 +302,30 @@ class AsyncClock(_AsyncPart):
     async def advance(self, seconds: float) -> int:
         """As `Clock.advance`."""
         return await self._perform(requests.advance(seconds))
+
+
+class AsyncWebhooks(_AsyncPart):
+    """`Webhooks`, awaited."""
+
+    async def deliveries(self) -> Deliveries:
+        """As `Webhooks.deliveries`."""
+        return await self._perform(requests.deliveries())
+
+    async def redeliver(self, delivery_id: str) -> Delivery:
+        """As `Webhooks.redeliver`."""
+        return await self._perform(requests.redeliver(delivery_id))
+
+    async def script(self, entries: Iterable[Mapping[str, Any]]) -> None:
+        """As `Webhooks.script`."""
+        await self._perform(requests.script_webhooks(entries))
+
+    async def scripted(self) -> list[dict[str, Any]]:
+        """As `Webhooks.scripted`."""
+        return await self._perform(requests.scripted_webhooks())
+
+    async def clear(self) -> None:
+        """As `Webhooks.clear`."""
+        await self._perform(requests.clear_webhooks())
 
 
 class AsyncTokens(_AsyncPart):

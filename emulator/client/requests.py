@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from emulator.refusals import Refusal
     from emulator.wire import control as wire
+    from emulator.wire import deliveries as deliveries_wire
 
 T = TypeVar("T")
 
@@ -180,6 +181,45 @@ def transcript(session_id: str | None) -> Request[Transcript]:
 
 def settle(timeout: float) -> Request[bool]:
     return Request("POST", _path("settle"), lambda answer: bool(answer["at_rest"]), {"timeout": timeout})
+
+
+class Deliveries(list["deliveries_wire.Delivery"]):
+    """The webhook deliveries, oldest first. `dropped` counts the older ones that no longer fit."""
+
+    dropped: int = 0
+
+
+def _delivery(answer: Any) -> deliveries_wire.Delivery:
+    from emulator.wire import deliveries as wire
+
+    attempts = [wire.DeliveryAttempt.model_construct(**attempt) for attempt in answer["attempts"]]
+    return wire.Delivery.model_construct(**{**answer, "attempts": attempts})
+
+
+def deliveries() -> Request[Deliveries]:
+    def parse(answer: Any) -> Deliveries:
+        found = Deliveries(_delivery(entry) for entry in answer["data"])
+        found.dropped = answer["dropped"]
+        return found
+
+    return Request("GET", _path("webhooks", "deliveries"), parse)
+
+
+def redeliver(delivery_id: str) -> Request[deliveries_wire.Delivery]:
+    return Request("POST", _path("webhooks", "deliveries", delivery_id, "redeliver"), _delivery)
+
+
+def scripted_webhooks() -> Request[list[dict[str, Any]]]:
+    return Request("GET", _path("webhooks", "script"), lambda answer: list(answer["script"]))
+
+
+def script_webhooks(entries: Iterable[Mapping[str, Any]]) -> Request[None]:
+    script = [dict(entry) for entry in entries]
+    return Request("PUT", _path("webhooks", "script"), _nothing, {"script": script})
+
+
+def clear_webhooks() -> Request[None]:
+    return Request("DELETE", _path("webhooks", "script"), _nothing)
 
 
 def report() -> Request[dict[str, Any]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.api.parse import Parameter
-from emulator.control import actions, records, script, world
+from emulator.control import actions, records, script, webhooks, world
 from emulator.wire import Named
 
 if TYPE_CHECKING:
@@ -217,6 +217,42 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         summary="Read what a session's agent can reach",
         handler=actions.get_effective_tools,
         response=Named("control.EffectiveTools"),
+    ),
+    Operation(
+        verb="GET",
+        path="/_emulator/webhooks/deliveries",
+        summary="Read the webhook deliveries",
+        handler=webhooks.get_deliveries,
+        response=Named("deliveries.Deliveries"),
+    ),
+    Operation(
+        verb="POST",
+        path="/_emulator/webhooks/deliveries/{delivery_id}/redeliver",
+        summary="Send a webhook delivery again",
+        handler=webhooks.redeliver,
+        response=Named("deliveries.Delivery"),
+    ),
+    Operation(
+        verb="GET",
+        path="/_emulator/webhooks/script",
+        summary="Read what is scripted for deliveries",
+        handler=webhooks.get_script,
+        response=Named("deliveries.Missteps"),
+    ),
+    Operation(
+        verb="PUT",
+        path="/_emulator/webhooks/script",
+        summary="Have the next deliveries go wrong",
+        handler=webhooks.put_script,
+        request=Named("deliveries.MisstepsRequest"),
+        response=Named("deliveries.Missteps"),
+    ),
+    Operation(
+        verb="DELETE",
+        path="/_emulator/webhooks/script",
+        summary="Forget what was scripted for deliveries",
+        handler=webhooks.delete_script,
+        response=Named("deliveries.Missteps"),
     ),
     Operation(
         verb="GET",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from emulator.redaction import scrub_value
+from emulator.redaction import address, scrub_value
 
 if TYPE_CHECKING:
     from emulator.domain.session import Session
@@ -26,7 +26,7 @@ def report(deployment: Deployment) -> dict[str, Any]:
         "undeleted": _undeleted(world),
         "open_streams": _open_streams(deployment),
         "running_turns": _running(engine),
-        "undelivered_webhooks": [],
+        "undelivered_webhooks": _undelivered(deployment),
         "unused_faults": [],
         "agent_not_at_rest": list(engine.not_at_rest),
         "script_errors": _script_errors(engine),
@@ -69,7 +69,16 @@ def _undeleted(world: World) -> dict[str, list[dict[str, Any]]]:
             for organization in world.organizations()
             for agent in organization.agents.listed
         ],
-        "webhooks": [],
+        "webhooks": [
+            {
+                "id": subscription.id,
+                "url": address(subscription.url),
+                "organization": organization.id,
+                "request_id": subscription.request_id,
+            }
+            for organization in world.organizations()
+            for subscription in organization.webhooks.subscriptions
+        ],
         "previews": [
             {"session_id": session.id, "url": session.preview.published_url}
             for session in world.sessions()
@@ -81,6 +90,23 @@ def _undeleted(world: World) -> dict[str, list[dict[str, Any]]]:
             for artifact in organization.artifacts()
         ],
     }
+
+
+def _undelivered(deployment: Deployment) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": delivery.id,
+            "webhook_id": delivery.subscription.id,
+            "session_id": delivery.session_id,
+            "type": delivery.type,
+            "url": address(delivery.subscription.url),
+            "state": delivery.state,
+            "attempts": len(delivery.attempts),
+            "last_error": delivery.error,
+        }
+        for delivery in deployment.deliveries
+        if delivery.state in ("pending", "dead", "held")
+    ]
 
 
 def _open_streams(deployment: Deployment) -> list[dict[str, Any]]:

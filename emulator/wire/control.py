@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from emulator.wire.common import Maybe, Milliseconds, Request, Response
+from emulator.wire.deliveries import UndeletedWebhook, UndeliveredWebhook
 from emulator.wire.events import EventStream
 from emulator.wire.sessions import Item
 
@@ -287,7 +288,7 @@ class Undeleted(Response):
 
     sessions: list[UndeletedSession]
     agents: list[UndeletedAgent]
-    webhooks: list[dict[str, Any]]
+    webhooks: list[UndeletedWebhook]
     previews: list[UndeletedPreview]
     artifacts: list[UndeletedArtifact]
 
@@ -338,7 +339,7 @@ class Report(Response):
     undeleted: Undeleted
     open_streams: list[OpenStream]
     running_turns: list[RunningTurn]
-    undelivered_webhooks: list[dict[str, Any]]
+    undelivered_webhooks: list[UndeliveredWebhook]
     unused_faults: list[dict[str, Any]]
     agent_not_at_rest: list[NotAtRest]
     script_errors: list[ScriptFailure]
