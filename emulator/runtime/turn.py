@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -232,13 +233,21 @@ class Turn:
         need("compact", int, before=before, after=after)
         await self._record("agent.compaction", {"before": before, "after": after})
 
-    async def preview(self, port: int, body: str | None = None) -> str:
-        """Serve something on a port and give the address it is seen at."""
+    async def preview(self, port: int, body: str | Mapping[str, str] | None = None) -> str:
+        """Serve something on a port and give its address, which is private until it is published.
+
+        `body` is what it answers with, once published: a text, or texts by path.
+        """
         run = self._run
         run.check()
         need("preview", int, port=port)
         need_number("preview", "port", port, 1, 65_535)
-        if body is not None:
+        if isinstance(body, Mapping):
+            need("preview", dict, body=dict(body))
+            for path, text in body.items():
+                need("preview", str, **{f"body[{path}]": text})
+            body = dict(body)
+        elif body is not None:
             need("preview", str, body=body)
         digits = self._engine.world.ids.derive("preview", run.session.id, port, length=12).removeprefix("preview_")
         preview = run.session.preview

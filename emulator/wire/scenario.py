@@ -109,10 +109,8 @@ class WriteArguments(Shape):
 
     path: Text = Field(description="Where; absolute under /workspace, or relative to it.")
     content: str = Field(description="The whole text of the file.")
-    size: int | None = Field(
+    size: Maybe[Annotated[int, Field(ge=0, le=10**12)]] = Field(
         default=None,
-        ge=0,
-        le=10**12,
         description="How many bytes the file has; those beyond its text read as zeros and take no memory.",
     )
 
@@ -137,11 +135,23 @@ class CompactArguments(Shape):
     after: Annotated[int, Field(ge=0)] = Field(description="Its size from now on.")
 
 
+def _body_kind(value: Any) -> str:
+    return "\0pages" if isinstance(value, Mapping) else "\0text"
+
+
+PreviewBody = Annotated[
+    Annotated[str, Tag("\0text")] | Annotated[dict[Text, str], Tag("\0pages")],
+    Discriminator(_body_kind),
+]
+
+
 class PreviewArguments(Shape):
     """Offer a page served from the workspace."""
 
     port: Port = Field(description="The port it is served on.")
-    body: Maybe[str] = Field(default=None, description="The page itself, for those who open it.")
+    body: Maybe[PreviewBody] = Field(
+        default=None, description="What is served once it is published: a text, or an object of texts by path."
+    )
 
 
 class FailArguments(Shape):

@@ -23,7 +23,8 @@ ALL_SCOPES: Final = (
 
 @dataclass(frozen=True)
 class Known:
-    """One row of contract §4. No scope: any valid token, or, where it is `public`, none. `also`: another success."""
+    """One row of contract §4. No scope: any valid token, or, where it is `public`, none. `also`: another success.
+    `optional`: no body is an empty one."""
 
     verb: str
     path: str
@@ -32,8 +33,10 @@ class Known:
     body: Mapping[str, Any] | None = None
     public: bool = False
     stream: bool = False
+    optional: bool = False
     also: int | None = None
     query: str = ""
+    media: str = "application/json"
 
     def __str__(self) -> str:
         return f"{self.verb} {self.path}"
@@ -60,7 +63,7 @@ CALLS: Final = (
     Known("GET", "/v1/sessions/{session_id}/items", "sessions:read"),
     Known("POST", "/v1/sessions/{session_id}/fork", "sessions:write", 201),
     Known("GET", "/v1/sessions/{session_id}/usage", "sessions:read"),
-    Known("POST", "/v1/sessions/{session_id}/preview", "sessions:write", 201, also=200),
+    Known("POST", "/v1/sessions/{session_id}/preview", "sessions:write", 201, {}, optional=True, also=200),
     Known("DELETE", "/v1/sessions/{session_id}/preview", "sessions:write"),
     Known("PUT", "/v1/sessions/{session_id}/tools", "sessions:write", 200, {"tools": []}),
     Known("GET", "/v1/sessions/{session_id}/tools", "sessions:read"),
@@ -75,13 +78,13 @@ CALLS: Final = (
     Known("GET", "/v1/events", "sessions:read", stream=True),
     Known("POST", "/v1/sessions/{session_id}/files", "sessions:write", 200, {"files": [{"path": "a.txt", "data": ""}]}),
     Known("GET", "/v1/sessions/{session_id}/files", "sessions:read"),
-    Known("GET", "/v1/sessions/{session_id}/files/content", "sessions:read", query="?path=outputs/place.md"),
+    Known("GET", "/v1/sessions/{session_id}/files/content", "sessions:read", query="?path=outputs/hello.txt"),
     Known("POST", "/v1/sessions/{session_id}/files/refresh", "sessions:write"),
     Known("GET", "/v1/sessions/{session_id}/artifacts", "artifacts:read"),
-    Known("GET", "/v1/sessions/{session_id}/artifacts/archive", "artifacts:read"),
+    Known("GET", "/v1/sessions/{session_id}/artifacts/archive", "artifacts:read", media="application/x-tar"),
     Known("GET", "/v1/sessions/{session_id}/artifacts/{artifact_id}", "artifacts:read"),
     Known("DELETE", "/v1/sessions/{session_id}/artifacts/{artifact_id}", "sessions:write"),
-    Known("GET", "/v1/sessions/{session_id}/artifacts/{artifact_id}/content", "artifacts:read"),
+    Known("GET", "/v1/sessions/{session_id}/artifacts/{artifact_id}/content", "artifacts:read", media="*/*"),
     Known("POST", "/v1/agents", "sessions:write", 201, {"name": "reviewer", "instructions": "Read only."}),
     Known("GET", "/v1/agents", "sessions:read"),
     Known("GET", "/v1/agents/{agent_id}", "sessions:read"),
@@ -95,10 +98,15 @@ CALLS: Final = (
     Known("POST", "/v1/model-credentials", "credentials:write", 201, {"key": "sk-ant-api03-x9f2"}, also=200),
     Known("GET", "/v1/model-credentials", "sessions:read"),
     Known("DELETE", "/v1/model-credentials/{credential_id}", "credentials:write"),
+    Known("POST", "/v1/webhooks", "sessions:write", 201, {"url": "https://you.example.com/hooks"}),
+    Known("GET", "/v1/webhooks", "sessions:read"),
+    Known("DELETE", "/v1/webhooks/{webhook_id}", "sessions:write"),
 )
 
 OF_A_SESSION: Final = tuple(known for known in CALLS if "{session_id}" in known.path)
+GONE_WITH_A_SESSION: Final = tuple(known for known in OF_A_SESSION if "{artifact_id}" not in known.path)
 WITH_A_BODY: Final = tuple(known for known in CALLS if known.body is not None)
+WITH_JSON: Final = tuple(known for known in CALLS if known.media == "application/json" and not known.stream)
 WITH_A_TOKEN: Final = tuple(known for known in CALLS if not known.public)
 WITH_A_SCOPE: Final = tuple(known for known in CALLS if known.scope is not None)
 
@@ -112,6 +120,7 @@ class Place:
     agent_id: str = "agt_0000000000000000"
     credential_id: str = "cred_0000000000000000"
     artifact_id: str = "art_0000000000000000"
+    webhook_id: str = "whsub_0000000000000000"
 
     def fill(self, path: str) -> str:
         return path.format(
@@ -121,6 +130,7 @@ class Place:
             template_id=self.agent_id,
             credential_id=self.credential_id,
             artifact_id=self.artifact_id,
+            webhook_id=self.webhook_id,
         )
 
 
@@ -137,6 +147,7 @@ def place(api: Api) -> Place:
         agent_id=api.post("/v1/agents", {"name": "place", "instructions": "Be brief."}).json["id"],
         credential_id=api.get("/v1/model-credentials").json["data"][0]["id"],
         artifact_id=artifacts[0]["id"] if artifacts else Place.artifact_id,
+        webhook_id=api.post("/v1/webhooks", {"url": "https://place.example.com/hooks"}).json["id"],
     )
 
 

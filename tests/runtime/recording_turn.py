@@ -12,7 +12,7 @@ from emulator.runtime.run import CallResult, Failed
 from emulator.runtime.tool_server import ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import Coroutine, Mapping, Sequence
 
 
 @dataclass
@@ -97,7 +97,7 @@ class RecordingTurn:
     async def compact(self, before: int, after: int) -> None:
         self.done.append(("compact", before, after))
 
-    async def preview(self, port: int, body: str | None = None) -> str:
+    async def preview(self, port: int, body: str | Mapping[str, str] | None = None) -> str:
         self.done.append(("preview", port, body))
         return "https://p-1.gobare.dev"
 

@@ -58,6 +58,7 @@ def test_every_verb_is_played_with_its_arguments_and_defaults() -> None:
         {"compact": {"before": 9, "after": 3}},
         {"preview": 3000},
         {"preview": {"port": 8080, "body": "<p>"}},
+        {"preview": {"port": 8081, "body": {"/a": "{{ message }}"}}},
         {"wait": 5},
     )
     assert turn.done == [
@@ -79,6 +80,7 @@ def test_every_verb_is_played_with_its_arguments_and_defaults() -> None:
         ("compact", 9, 3),
         ("preview", 3000, None),
         ("preview", 8080, "<p>"),
+        ("preview", 8081, {"/a": turn.message}),
         ("wait", 5),
     ]
 

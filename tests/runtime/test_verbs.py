@@ -44,6 +44,8 @@ FUNCTION = {"agent": {"tools": [{"type": "function", "name": "f"}]}}
         (lambda turn: turn.compact("a", 1), "compact: `before` is an integer"),
         (lambda turn: turn.preview("x"), "preview: `port` is an integer"),
         (lambda turn: turn.preview(-1), "preview: `port` is a number from 1 to 65535"),
+        (lambda turn: turn.preview(3000, 5), "preview: `body` is text, which 5 is not"),
+        (lambda turn: turn.preview(3000, {"/a": 5}), "preview: `body[/a]` is text, which 5 is not"),
         (lambda turn: turn.wait("x"), "wait: `seconds` is a number"),
         (lambda turn: turn.wait(float("nan")), "wait: `seconds` is a number"),
         (lambda turn: turn.fail("provider_error", 5), "fail: `message` is text"),
