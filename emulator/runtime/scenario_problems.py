@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from emulator.refusals import did_you_mean, suggest
 from emulator.scenario_source import Problem, Where, kind_of
 from emulator.wire import scenario as wire
+from emulator.wire import steps
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -46,7 +47,7 @@ def problems_of(error: ValidationError) -> list[Problem]:
 
 
 def _where(location: tuple[str | int, ...]) -> Where:
-    return tuple(part for part in location if not str(part).startswith(wire.TAG))
+    return tuple(part for part in location if not str(part).startswith(steps.TAG))
 
 
 def _problem(where: Where, found: Any) -> Problem:
@@ -89,13 +90,13 @@ def _problem(where: Where, found: Any) -> Problem:
 
 
 def _no_verb(where: Where, value: Any) -> Problem:
-    verbs: Sequence[str] = wire.PARALLEL if "together" in where else list(wire.VERBS)
+    verbs: Sequence[str] = steps.PARALLEL if "together" in where else list(steps.VERBS)
     accepted = f" Accepted: {', '.join(verbs)}."
     if not isinstance(value, Mapping):
         return Problem(where, f"must be a step, an object with one verb as its key, not {kind_of(value)}.{accepted}")
     keys = [str(key) for key in value]
     if len(keys) == 1:
-        if keys[0] in wire.VERBS:
+        if keys[0] in steps.VERBS:
             return Problem((*where, keys[0]), f"cannot be in `together`.{accepted}")
         return Problem((*where, keys[0]), f"is not a verb.{accepted}{_meant_verb(keys[0], verbs)}")
     if not keys:
@@ -126,22 +127,22 @@ def _keys_at(where: Where) -> Sequence[str] | None:
     """The keys of the object at a place, by the place's own form."""
     match where:
         case ():
-            return wire.keys_of(wire.ScenarioFile)
+            return steps.keys_of(wire.ScenarioFile)
         case ("mcp", str()):
-            return wire.keys_of(wire.McpServer)
+            return steps.keys_of(wire.McpServer)
         case ("mcp", str(), "script", int()):
-            return wire.keys_of(wire.Connect)
+            return steps.keys_of(wire.Connect)
         case ("mcp", str(), "tools", str()):
-            return wire.keys_of(wire.McpTool)
+            return steps.keys_of(wire.McpTool)
         case ("agent", int()):
             return (*_RULE, "otherwise")
         case ("agent", int(), "when"):
-            return wire.keys_of(wire.When)
+            return steps.keys_of(wire.When)
         case ("agent", int(), "when", "message"):
-            return wire.keys_of(wire.MessageCondition)
+            return steps.keys_of(wire.MessageCondition)
         case (*_, "todos", int()):
-            return wire.keys_of(wire.Todo)
-        case (*_, str() as steps, int(), str() as verb) if steps in _STEPS and verb in wire.VERBS:
-            shape = wire.VERBS[verb]
-            return None if shape is None else wire.keys_of(shape)
+            return steps.keys_of(steps.Todo)
+        case (*_, str() as within, int(), str() as verb) if within in _STEPS and verb in steps.VERBS:
+            shape = steps.VERBS[verb]
+            return None if shape is None else steps.keys_of(shape)
     return None

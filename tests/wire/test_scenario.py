@@ -11,7 +11,8 @@ import yaml
 from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
-from emulator.wire.scenario import PARALLEL, VERBS, ScenarioFile, scenario_schema
+from emulator.wire.scenario import ScenarioFile, scenario_schema
+from emulator.wire.steps import PARALLEL, VERBS
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 STEPS: list[dict[str, Any]] = [
