@@ -20,17 +20,19 @@ class Index:
 
     def __init__(self) -> None:
         self._numbers: dict[Label, list[int]] = {}
-        self._labels: dict[int, frozenset[Label]] = {}
+        # Tuples: a session has few labels, and a set of few is large.
+        self._labels: dict[int, tuple[Label, ...]] = {}
 
     def put(self, number: int, labels: Iterable[Label]) -> None:
         """Say which labels an entry has now; those it had before and has no more are forgotten."""
-        now = frozenset(labels)
-        before = self._labels.get(number, frozenset())
-        if now == before:
-            return
-        for label in before - now:
-            self._drop(label, number)
-        for label in now - before:
+        now = tuple(dict.fromkeys(labels))
+        before = self._labels.get(number, ())
+        for label in before:
+            if label not in now:
+                self._drop(label, number)
+        for label in now:
+            if label in before:
+                continue
             numbers = self._numbers.setdefault(label, [])
             if numbers and numbers[-1] > number:
                 insort(numbers, number)
@@ -40,7 +42,7 @@ class Index:
 
     def remove(self, number: int) -> None:
         """Forget an entry."""
-        for label in self._labels.pop(number, frozenset()):
+        for label in self._labels.pop(number, ()):
             self._drop(label, number)
 
     def numbers(self, label: Label) -> Sequence[int]:

@@ -7,7 +7,6 @@ changed nothing. Times are handed in (`now`, Unix milliseconds), as are ids.
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -135,7 +134,7 @@ class Session:
         self.turns: list[Turn] = []
         # The turn the agent is on or about to begin, parked or not.
         self.current: Turn | None = None
-        self.queue: deque[Turn] = deque()
+        self.queue: list[Turn] = []
         self.actions: dict[str, Action] = {}
         self.artifacts: list[Artifact] = []
         self.deferred_context: list[str] = []
@@ -304,7 +303,7 @@ class Session:
         """The turn to begin now that nothing runs, its message put into the conversation."""
         if not self.queue or self.current is not None:
             return None
-        turn = self.current = self.queue.popleft()
+        turn = self.current = self.queue.pop(0)
         self.status = step(transitions.SESSION, self.status, "open")
         self.record("message.dequeued", {"text": turn.text})
         self.record("user.message", {"text": turn.text})
@@ -370,6 +369,9 @@ class Session:
     ) -> None:
         """End a turn for good. What it still waited for is dropped; `origin` says who failed it."""
         status = step(transitions.TURN, turn.status, command)
+        if turn.started_at is None:
+            # Readers of the stream pair the two: what ends has begun, also where it was stopped before that.
+            self.start(turn)
         for action in self.actions.values():
             if action.turn_id == turn.id and action.state == "withdrawn":
                 action.state = "dropped"
