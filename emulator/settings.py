@@ -289,7 +289,7 @@ def _checked(name: str, value: Any, kind: Any) -> Any:
         if isinstance(value, list | tuple):
             return tuple(_checked(f"{name}[{n}]", entry, arguments[0]) for n, entry in enumerate(value))
         raise SettingError(f"`{name}` is a list.")
-    if dataclasses.is_dataclass(kind):
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         kinds = typing.get_type_hints(kind)
         needed = {f.name for f in dataclasses.fields(kind) if f.default is dataclasses.MISSING}
         if not isinstance(value, dict) or not needed <= set(value) <= set(kinds):

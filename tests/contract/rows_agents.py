@@ -22,7 +22,7 @@ ROWS: Final = (
     Row(
         "agents.nothing",
         _S,
-        "An empty text of instructions is nothing; an empty list of tools and an empty text configuration are something.",
+        "Empty instructions are nothing; an empty list of tools and an empty text configuration are something.",
         "The page saves an agent with tools []; what would be a no-op is refused, and [] means no way out.",
     ),
     Row(
@@ -45,8 +45,14 @@ ROWS: Final = (
         "No page gives the code; it is no rate, and the same is said of model connections.",
     ),
     Row("agents.tools", _S, "Tools and text are held to the rules of a session's, told by the path tools[n]."),
-    Row("agents.redacted", _S, "Tools are read back without their secrets, which redacted names; sent back it is refused."),
-    Row("agents.model", _S, "A model or a connection is checked when the agent is saved, with the same three refusals."),
+    Row(
+        "agents.redacted",
+        _S,
+        "Tools are read back without their secrets, which redacted names; sent back it is refused.",
+    ),
+    Row(
+        "agents.model", _S, "A model or a connection is checked when the agent is saved, with the same three refusals."
+    ),
     Row("agents.list", _S, "Agents are listed newest first, in pages, without an order parameter."),
     Row(
         "agents.by-id",

@@ -13,7 +13,7 @@ ROWS: Final = (
     Row(
         "connectors.facts",
         _S,
-        "Anthropic, MiniMax and the four that share sk- are as the pages show them; the rest is made up and never called.",
+        "Anthropic, MiniMax and the four that share sk- are as the pages show them; the rest is made up.",
         "The pages show one connector in full and name the others.",
     ),
     Row("credentials.create", _S, "A key alone connects a model: provider, model and label follow from it."),
@@ -39,7 +39,9 @@ ROWS: Final = (
         "custom needs an address and a model.",
         "Pages are silent; it has a default of neither.",
     ),
-    Row("credentials.base-url", _S, "An address must be http or https with a host. It is never called and never shown."),
+    Row(
+        "credentials.base-url", _S, "An address must be http or https with a host. It is never called and never shown."
+    ),
     Row("credentials.default-first", _S, "The first connection is the default, whatever it asks for."),
     Row("credentials.default-moves", _S, "A later one with default true becomes the default; otherwise it does not."),
     Row("credentials.default-boolean", _S, "A default that is no boolean is refused."),
@@ -59,7 +61,9 @@ ROWS: Final = (
         "Four of them would be most of it.",
     ),
     Row("credentials.withheld", _S, "A key and an address come out nowhere, refusals, journal and settings included."),
-    Row("credentials.rejected", _S, "A key the provider rejects is refused with the provider's own words, less the key."),
+    Row(
+        "credentials.rejected", _S, "A key the provider rejects is refused with the provider's own words, less the key."
+    ),
     Row("credentials.no-model", _S, "A model that is not on the key is refused by its name."),
     Row("credentials.unreachable", _S, "A provider that cannot be reached is 502 provider_error with a wait."),
     Row("credentials.nothing-written", _S, "A refused connection is not kept."),
