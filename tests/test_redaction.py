@@ -108,6 +108,11 @@ def test_a_secret_takes_nothing_else_on() -> None:
         ("me@example.com", "me@example.com"),
         ("see https://example.com or me@x.test", "see https://example.com or me@x.test"),
         ("https://gbr_pat_x@example.com", f"https://{WITHHELD}@example.com"),
+        ("a sk-ant-api03-0123456789, and more", f"a {WITHHELD}, and more"),
+        ('{"key":"sk-proj_0123456789abcdef"}', f'{{"key":"{WITHHELD}"}}'),
+        ("xai-0123456789abcdef", WITHHELD),
+        ("sk-short and xai-short", "sk-short and xai-short"),
+        ("a task-that-is-longer-than-a-key", "a task-that-is-longer-than-a-key"),
     ],
 )
 def test_tokens_and_the_user_of_an_address_are_taken_out_of_a_text(text: str, clean: str) -> None:

@@ -13,6 +13,8 @@ from emulator.settings import (
     NAMES,
     PREFIX,
     Connection,
+    Profile,
+    ProviderAnswer,
     SettingError,
     Settings,
     as_json,
@@ -56,6 +58,9 @@ def text_refusal(name: str, text: str) -> str:
         ("github", False, False),
         ("connections", [OWN], (Connection("Own", "openai", "m-1"),)),
         ("connections", [], ()),
+        ("profiles", [{"name": "a"}], (Profile("a", is_default=False, variable_count=0),)),
+        ("profiles", [{"name": "a", "is_default": True, "variable_count": 3}], (Profile("a", True, 3),)),
+        ("provider_answers", [{"key": "*", "outcome": "ok"}], (ProviderAnswer("*", "ok", ""),)),
         ("session_limit", 1, 1),
         ("queue_limit", 0, 0),
     ],
@@ -90,6 +95,13 @@ def test_a_value_of_its_kind_is_taken(name: str, value: Any, kept: Any) -> None:
         ("connections", [{"label": "x"}]),
         ("connections", [{**OWN, "extra": "x"}]),
         ("connections", [{**OWN, "model": 7}]),
+        ("profiles", [{}]),
+        ("profiles", [{"name": "a", "is_default": 1}]),
+        ("profiles", [{"name": "a", "variable_count": True}]),
+        ("profiles", [{"name": "a", "extra": 1}]),
+        ("provider_answers", [{"key": "*"}]),
+        ("provider_answers", [{"key": "*", "outcome": "maybe"}]),
+        ("provider_answers", [{"key": "*", "outcome": "ok", "message": None}]),
     ],
 )
 def test_a_value_of_another_kind_is_refused_by_its_name(name: str, value: Any) -> None:
@@ -99,6 +111,9 @@ def test_a_value_of_another_kind_is_refused_by_its_name(name: str, value: Any) -
 def test_an_entry_of_a_list_is_told_by_its_place() -> None:
     assert refusal("disabled_tools", ["browse", 7]).startswith("`disabled_tools[1]`")
     assert refusal("connections", [OWN, {}]).startswith("`connections[1]` is an object of label, connector, model")
+    assert refusal("connections", [{**OWN, "model": 7}]) == "`connections[0].model` is text, which 7 is not."
+    wrong = [{"key": "*", "outcome": "maybe"}]
+    assert refusal("provider_answers", wrong).startswith("`provider_answers[0].outcome` is one of ok, rejected")
 
 
 def test_a_choice_is_told_all_of_them() -> None:

@@ -62,7 +62,7 @@ ROWS: Final = (
     ),
     Row("agents.unknown", _S, "An unknown agent and another organization's are 404 in the same words."),
     Row("agents.delete", _S, "A deleted agent is gone; sessions made from it keep everything, agent.id too."),
-    Row("agents.reported", "design, The handle", "The report lists agents that were not deleted, until they are."),
+    Row("agents.reported", "contract §4", "The report lists agents that were not deleted, until they are."),
     Row("agents.templates", _S, "An environment template is an agent under its older name: same rows, fewer fields."),
     Row(
         "agents.templates-deleted",
