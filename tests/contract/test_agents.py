@@ -23,7 +23,7 @@ FULL: dict[str, Any] = {
     "tools": [FUNCTION, SERVER, {"type": "web_search"}],
     "text": {"verbosity": "low"},
 }
-NOTHING = {"model": None, "model_credential_id": None, "instructions": None, "tools": [], "text": None}
+NOTHING: dict[str, Any] = {"model": None, "model_credential_id": None, "instructions": None, "tools": [], "text": None}
 
 
 def save(api: Api, path: str = AGENTS, **fields: Any) -> dict[str, Any]:

@@ -23,10 +23,18 @@ SHARED = (
 OWN = {"key": "k-1", "provider": "custom", "model": "own", "base_url": "https://llm.example.com/v1"}
 
 
-def connect(api: Api, *, status: int = 201, **body: Any) -> dict[str, Any]:
-    """A connection made, or made before."""
+def connect(api: Api, **body: Any) -> dict[str, Any]:
+    """A connection made."""
     answer = api.post(PATH, body)
-    assert answer.status == status, answer.raw
+    assert answer.status == 201, answer.raw
+    credential: dict[str, Any] = answer.json
+    return credential
+
+
+def again(api: Api, **body: Any) -> dict[str, Any]:
+    """A connection that was there."""
+    answer = api.post(PATH, body)
+    assert answer.status == 200, answer.raw
     credential: dict[str, Any] = answer.json
     return credential
 
@@ -245,7 +253,7 @@ def test_the_same_connection_again_is_the_one_there_is(api: Api) -> None:
         {**CLAUDE, "model": "claude-sonnet-4-6", "provider": "anthropic"},
         {**CLAUDE, "base_url": "https://api.anthropic.com"},
     ):
-        assert connect(api, status=200, **repeat) == first
+        assert again(api, **repeat) == first
     assert len(listed(api)) == 2
     api.emulator.settings.update(provider_answers=[])
     for other in ({"key": "sk-ant-2"}, {**CLAUDE, "model": "claude-9"}, {**CLAUDE, "base_url": "https://x.example"}):
@@ -262,7 +270,7 @@ def test_past_twenty_five_the_refusal_names_what_frees_one(api: Api) -> None:
     assert "retry-after" not in answer.headers
     assert "DELETE /v1/model-credentials/{credential_id}" in message
     assert "25" in message
-    assert connect(api, status=200, key="xai-3")["id"] == made[3]["id"]
+    assert again(api, key="xai-3")["id"] == made[3]["id"]
     api.delete(f"{PATH}/{made[3]['id']}")
     assert connect(api, **CLAUDE)["id"] not in {credential["id"] for credential in made}
 
@@ -284,7 +292,7 @@ def test_no_key_and_no_address_comes_out(watch: Watch) -> None:
     body = {"key": key(), "base_url": f"https://{watch.secret()}.example.com/{watch.secret()}", "label": watch.mark()}
     made = connect(watch, **body, default=True)
     assert made["last4"] == "9876"
-    assert connect(watch, status=200, **body)["id"] == made["id"]
+    assert again(watch, **body)["id"] == made["id"]
     assert {frozenset(entry) for entry in listed(watch)} == {
         frozenset({"object", "id", "label", "connector", "model", "is_default"})
     }

@@ -65,6 +65,7 @@ def test_profiles_come_in_pages(api: Api) -> None:
 @pytest.mark.gobare(profiles=THREE)
 def test_a_session_is_bound_to_profiles_and_shows_none(api: Api) -> None:
     first, second, _ = ids(api)
+    environment: dict[str, Any]
     for environment in ({}, {"profiles": []}, {"profiles": [second]}, {"profiles": [second, first, second]}):
         answer = api.post("/v1/sessions", {"environment": environment})
         assert answer.status == 201

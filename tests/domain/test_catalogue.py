@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -18,8 +18,8 @@ def agents() -> Agents:
     return Agents("acme", Ids(0))
 
 
-def agent(name: str = "bot", **fields: object) -> SavedAgent:
-    return SavedAgent(id="", name=name, created_at=7, **({"instructions": "a"} | fields))  # type: ignore[arg-type]
+def agent(name: str = "bot", **fields: Any) -> SavedAgent:
+    return SavedAgent(id="", name=name, created_at=7, **({"instructions": "a"} | fields))
 
 
 def test_requests_know_the_connectors_there_are() -> None:
@@ -52,7 +52,7 @@ def test_a_slug_is_of_ascii_and_in_lower_case() -> None:
         ({}, False),
     ],
 )
-def test_an_agent_is_empty_with_nothing_behind_its_name(fields: dict[str, object], empty: bool) -> None:
+def test_an_agent_is_empty_with_nothing_behind_its_name(fields: dict[str, Any], empty: bool) -> None:
     assert agent(**fields).empty is empty
 
 

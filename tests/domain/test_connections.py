@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from emulator.domain.connections import Connections, ModelConnection, Wanted
@@ -17,8 +19,8 @@ def connections(seeds: list[Connection] = SEEDS) -> Connections:
     return Connections("acme", Ids(0), seeds)
 
 
-def wanted(key: str = "sk-ant-1", **fields: object) -> Wanted:
-    return Wanted(Secret(key), **fields)  # type: ignore[arg-type]
+def wanted(key: str = "sk-ant-1", **fields: Any) -> Wanted:
+    return Wanted(Secret(key), **fields)
 
 
 def test_the_first_of_the_settings_is_the_default() -> None:
