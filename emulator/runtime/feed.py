@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 DROP_BYTES: Final = 1024 * 1024
 CLOSE_BYTES: Final = 8 * 1024 * 1024
 BATCH: Final = 256
+# How often the agent waits for a reader that takes nothing.
+PATIENCE: Final = 200
 
 _PING: Final = b": ping\n\n"
 
@@ -61,9 +63,17 @@ class Feed:
         return (organization.id, session_id) in self._readers or (organization.id, None) in self._readers
 
     def lags(self, organization: Organization, session_id: str) -> bool:
-        """Whether a reader of this session's frames has much to read yet."""
-        keys = ((organization.id, session_id), (organization.id, None))
-        return any(reader.behind for key in keys for reader in self._readers.get(key, ()))
+        """Whether to wait a moment for a reader of this session's frames that has much to read yet.
+
+        One that does not read at all is not waited for after a while: it delays nobody.
+        """
+        waited_for = False
+        for key in ((organization.id, session_id), (organization.id, None)):
+            for reader in self._readers.get(key, ()):
+                if reader.behind and reader.patience:
+                    reader.patience -= 1
+                    waited_for = True
+        return waited_for
 
     def open(
         self,
@@ -154,6 +164,7 @@ class Reader:
         self.key = key
         self.token_id = token_id
         self.request_id = request_id
+        self.patience = PATIENCE
         self.overrun = asyncio.get_running_loop().create_future()
         self._feed = feed
         self._backlog = backlog
@@ -203,6 +214,7 @@ class Reader:
                 frames, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
                 live = b"".join(frames)
                 self._unread -= len(live)
+                self.patience = PATIENCE
                 yield live
             elif self._ended:
                 return

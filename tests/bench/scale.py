@@ -13,7 +13,7 @@ from tests.bench.harness import Child, Connection, Line, alternate, milliseconds
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_MANY: Final = int(__import__('os').environ.get('MANY','10000'))
+_MANY: Final = int(__import__("os").environ.get("MANY", "10000"))
 _FEW: Final = 10
 # What a first turn records beside what its agent says, and what a later one does.
 _FIRST: Final = 4
@@ -100,9 +100,7 @@ def measure() -> Iterator[Line]:
             ),
         ):
             yield _compared(what, many, few, read)
-        yield Line(
-            "an idle session of ten events", many.session_bytes / 1000, 10, "at most", f"of {_MANY}", unit="KB"
-        )
+        yield Line("an idle session of ten events", many.session_bytes / 1000, 10, "at most", f"of {_MANY}", unit="KB")
         yield Line(
             "a stored event beyond its payload",
             many.event_bytes,
