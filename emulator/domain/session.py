@@ -369,9 +369,6 @@ class Session:
     ) -> None:
         """End a turn for good. What it still waited for is dropped; `origin` says who failed it."""
         status = step(transitions.TURN, turn.status, command)
-        if turn.started_at is None:
-            # Readers of the stream pair the two: what ends has begun, also where it was stopped before that.
-            self.start(turn)
         for action in self.actions.values():
             if action.turn_id == turn.id and action.state == "withdrawn":
                 action.state = "dropped"
@@ -383,6 +380,9 @@ class Session:
                     event = ("approval.resolved", denial)
                 self.close_action(action, "dropped", event)
         self.status = step(transitions.SESSION, self.status, command)
+        if turn.started_at is None:
+            # Readers of the stream pair the two: what ends has begun, also where it was stopped before that.
+            self.start(turn)
         if self.queue:
             # The next one is about to begin: nobody may take the session for idle meanwhile.
             self.status = step(transitions.SESSION, self.status, "open")

@@ -11,6 +11,7 @@ import pytest
 
 from emulator.domain import files, transitions
 from emulator.domain.event_log import EventLog
+from emulator.domain.files import Blob
 from emulator.domain.session import Action, Agent, Preview, Session, Turn, Workspace
 from emulator.domain.transitions import IllegalTransition
 from emulator.ids import Ids
@@ -210,23 +211,27 @@ def test_a_reclaimed_workspace_has_lost_what_was_in_it() -> None:
     session.workspace_step("start")
     session.workspace.servers_started = True
     session.workspace.tools = session.agent.tools
-    session.workspace.files.write("a.txt", b"x")
+    session.workspace.files.write("a.txt", Blob.of(b"x"))
     session.preview.url, session.preview.port = "http://127.0.0.1:1", 3000
     session.workspace_step("reclaim")
     assert session.workspace == Workspace(state="destroyed")
     assert session.preview == Preview()
 
 
-def test_a_repository_is_on_its_branch_once_the_workspace_runs_unless_it_was_not_cloned() -> None:
-    session = fresh(repo="acme/app")
-    assert session.workspace.repo == {"full_name": "acme/app", "branch": None, "clone_error": None}
-    session.workspace_step("start")
-    assert session.workspace.repo["branch"] == "main"
-    broken = fresh(repo="acme/app")
-    assert broken.workspace.repo is not None
-    broken.workspace.repo["clone_error"] = "no such repository"
-    broken.workspace_step("start")
-    assert broken.workspace.repo["branch"] is None
+def test_a_repository_is_on_its_branch_once_it_was_cloned_and_has_files_or_says_why_not() -> None:
+    workspace = fresh(repo="acme/app").workspace
+    assert workspace.repo == {"full_name": "acme/app", "branch": None, "clone_error": None}
+    workspace.cloned("trunk", None, {"README.md": "# App"})
+    assert workspace.repo == {"full_name": "acme/app", "branch": "trunk", "clone_error": None}
+    assert list(workspace.files.all()) == ["/workspace/README.md"]
+    broken = fresh(repo="acme/app").workspace
+    broken.cloned("main", "Repository not found", {"README.md": "# App"})
+    assert broken.repo == {"full_name": "acme/app", "branch": None, "clone_error": "Repository not found"}
+    broken.cloned("main", None, {"a": "1", "a/b": "2"})
+    assert broken.repo is not None
+    assert str(broken.repo["clone_error"]).startswith("a/b cannot be checked out: ")
+    assert broken.files.all() == {}
+    fresh().workspace.cloned("main", None, {})
 
 
 # Turns and the queue
@@ -380,14 +385,14 @@ def test_what_a_turn_left_is_published_after_it_settles(monkeypatch: pytest.Monk
     states = []
     for n, content in enumerate((b"1", b"22", b"too large")):
         turn = opened(session)
-        session.workspace.files.write(f"outputs/{n}.md", content)
+        session.workspace.files.write(f"outputs/{n}.md", Blob.of(content))
         states.append(turn.artifacts)
         session.settle(turn, "complete")
         states.append(turn.artifacts)
         session.publish(turn)
         states.append(turn.artifacts)
     assert states == [None, "pending", "ready", None, "pending", "ready", None, "pending", "partial"]
-    assert [(a.path, a.content, a.content_type) for a in session.artifacts] == [
+    assert [(a.path, a.content.data, a.content_type) for a in session.artifacts] == [
         ("/workspace/outputs/0.md", b"1", "text/markdown"),
         ("/workspace/outputs/1.md", b"22", "text/markdown"),
     ]

@@ -237,7 +237,7 @@ def test_the_error_of_a_task_of_a_finished_turn_changes_the_turn_no_more() -> No
         session = api.session()
         api.say(session, "Go.")
 
-        emulator.socket.deployment.engine._states.clear()
+        emulator.socket.deployment.engine.states.clear()
         emulator.run(collected())
         (error,) = emulator.report()["script_errors"]
         assert error["message"] == "ValueError: on the way out"
