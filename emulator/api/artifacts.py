@@ -41,7 +41,9 @@ async def get_artifact_content(call: Call) -> Download:
     """Download an artifact's bytes, as its own type."""
     artifact = _artifact(call)
     if names(call.world.settings.lost_artifacts, artifact.path):
-        raise not_found(f"The stored copy of artifact {artifact.id} is gone. Have the agent write {artifact.path} again.")
+        raise not_found(
+            f"The stored copy of artifact {artifact.id} is gone. Have the agent write {artifact.path} again."
+        )
     return Download(artifact.content_type, artifact.content.size, artifact.content.chunks())
 
 

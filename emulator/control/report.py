@@ -85,9 +85,9 @@ def _undeleted(world: World) -> dict[str, list[dict[str, Any]]]:
             if session.preview.published_url is not None
         ],
         "artifacts": [
-            {"id": artifact.id, "session_id": artifact.session_id, "path": artifact.path}
-            for organization in world.organizations()
-            for artifact in organization.artifacts()
+            {"id": artifact.id, "session_id": session.id, "path": artifact.path}
+            for session in world.sessions()
+            for artifact in session.artifacts
         ],
     }
 

@@ -101,11 +101,6 @@ class Organization:
         if session.artifacts:
             self._outlived[session.id] = session.artifacts
 
-    def artifacts(self) -> list[Artifact]:
-        """Every artifact there is, those of deleted sessions last."""
-        kept = (*(session.artifacts for session in self.sessions), *self._outlived.values())
-        return [artifact for artifacts in kept for artifact in artifacts]
-
     def artifact(self, session_id: str, artifact_id: str) -> Artifact:
         """An artifact by its session, which may be deleted, and its id. Raises 404."""
         artifacts = self._outlived.get(session_id)

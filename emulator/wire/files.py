@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from emulator.wire.common import Maybe, Request, Response, Withheld
+
+if TYPE_CHECKING:
+    from pydantic.config import JsonDict
+
+
+_BASE64: JsonDict = {
+    "contentEncoding": "base64",
+    "pattern": "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
+}
 
 
 class SeedFile(Request):
@@ -14,7 +23,7 @@ class SeedFile(Request):
 
     type: Maybe[Literal["inline"]] = None
     path: str = Field(min_length=1, description="Relative to /workspace, or absolute below it.")
-    data: Withheld = Field(description="Base64, of 5 MiB at most once decoded.")
+    data: Withheld = Field(description="Base64, of 5 MiB at most once decoded.", json_schema_extra=_BASE64)
 
 
 class FilesRequest(Request):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.calls import CALLS, WITH_A_TOKEN, Known, call, mint, place
+from tests.contract.calls import CALLS, WITH_A_TOKEN, WITH_JSON, Known, call, mint, place
 from tests.support import Api
 
 LINK = '</v1/openapi.json>; rel="service-desc"'
@@ -38,7 +38,7 @@ def times_in(value: Any) -> list[tuple[str, Any]]:
 
 
 @pytest.mark.behaviour("responses.json")
-@pytest.mark.parametrize("known", [known for known in CALLS if not known.stream], ids=str)
+@pytest.mark.parametrize("known", WITH_JSON, ids=str)
 def test_an_answer_is_json(api: Api, known: Known) -> None:
     answer = call(api, known, place(api))
     assert answer.headers["content-type"] == "application/json"

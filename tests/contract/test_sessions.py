@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.contract.calls import OF_A_SESSION, Known, call, place
+from tests.contract.calls import GONE_WITH_A_SESSION, Known, call, place
 
 if TYPE_CHECKING:
     from tests.support import Api
@@ -250,7 +250,7 @@ def test_an_unknown_parent_is_not_found(api: Api) -> None:
 
 
 @pytest.mark.behaviour("sessions.delete")
-@pytest.mark.parametrize("known", OF_A_SESSION, ids=str)
+@pytest.mark.parametrize("known", GONE_WITH_A_SESSION, ids=str)
 def test_nothing_under_a_deleted_session_is_found(api: Api, known: Known) -> None:
     where = place(api)
     api.delete(f"/v1/sessions/{where.session_id}")

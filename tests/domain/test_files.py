@@ -7,8 +7,12 @@ from base64 import b64encode
 import pytest
 
 from emulator.domain import files as module
-from emulator.domain.files import Files, OutsideWorkspace, content_type, decoded, resolve
+from emulator.domain.files import Blob, Files, UnusablePath, decoded, names, resolve
 from emulator.refusals import Refusal
+
+
+def blob(data: bytes = b"x", size: int | None = None) -> Blob:
+    return Blob.of(data, size)
 
 
 @pytest.mark.parametrize(
@@ -21,6 +25,13 @@ from emulator.refusals import Refusal
         ("//workspace/a", "/workspace/a"),
         ("/workspace/../workspace/a", "/workspace/a"),
         ("ünï/码", "/workspace/ünï/码"),
+        ("e\u0301", "/workspace/e\u0301"),
+        ("\u202egpj.exe", "/workspace/\u202egpj.exe"),
+        ("a\tb\n", "/workspace/a\tb\n"),
+        ("~/a", "/workspace/~/a"),
+        ("%2e%2e/a", "/workspace/%2e%2e/a"),
+        ("..a/b..", "/workspace/..a/b.."),
+        ("é" * 127, "/workspace/" + "é" * 127),
     ],
 )
 def test_a_path_is_resolved_inside_the_workspace(path: str, absolute: str) -> None:
@@ -31,34 +42,112 @@ def test_a_path_is_resolved_inside_the_workspace(path: str, absolute: str) -> No
     ("path", "where"),
     [
         ("../etc/passwd", "/etc/passwd"),
+        ("a/../../etc/passwd", "/etc/passwd"),
         ("/etc/passwd", "/etc/passwd"),
+        ("//etc/passwd", "/etc/passwd"),
         ("/workspace", "/workspace"),
         ("/workspace/../x", "/x"),
         ("/workspacex/a", "/workspacex/a"),
+        ("../../../../..", "/"),
         (".", "/workspace"),
     ],
 )
 def test_a_path_that_leaves_the_workspace_says_where_it_leads(path: str, where: str) -> None:
-    with pytest.raises(OutsideWorkspace, match=f"resolves to {where},"):
+    with pytest.raises(UnusablePath, match=f"resolves to {where},"):
         resolve(path)
 
 
-@pytest.mark.parametrize("path", ["", "a\0b"])
-def test_an_impossible_path_is_refused(path: str) -> None:
-    with pytest.raises(OutsideWorkspace, match="empty or hold a NUL"):
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("", "empty or hold a NUL"),
+        ("a\0b", "empty or hold a NUL"),
+        ("a\ud800", "half a surrogate pair"),
+        ("a/" * 2048 + "b", "at most 4096 bytes, and this one has 4097"),
+        ("d/" + "é" * 128, "at most 255 bytes, and 'é{20}'… has 256"),
+    ],
+)
+def test_an_impossible_path_is_refused(path: str, why: str) -> None:
+    with pytest.raises(UnusablePath, match=why):
         resolve(path)
 
 
-def test_sent_files_are_decoded_to_absolute_paths() -> None:
-    assert decoded([("a.txt", b64encode(b"hi").decode())], "files") == [("/workspace/a.txt", b"hi")]
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("a.txt/b", "it leads through /workspace/a.txt, which is a file"),
+        ("a.txt/../b", "it leads through /workspace/a.txt, which is a file"),
+        ("d/e.txt/../../b", "it leads through /workspace/d/e.txt, which is a file"),
+        ("/workspace/../workspace/a.txt/b", "it leads through /workspace/a.txt, which is a file"),
+        ("d", "/workspace/d is a directory"),
+        ("x/../d", "/workspace/d is a directory"),
+        ("new/", "/workspace/new is a directory"),
+        ("new/.", "/workspace/new is a directory"),
+        ("new/x/..", "/workspace/new is a directory"),
+    ],
+)
+def test_what_stands_in_the_way_of_a_file_refuses_it(path: str, why: str) -> None:
+    files = Files()
+    files.write("a.txt", blob())
+    files.write("d/e.txt", blob())
+    before = files.all()
+    with pytest.raises(UnusablePath, match=f"^{why}$"):
+        files.write(path, blob(b"2"))
+    assert files.all() == before
+
+
+def test_a_directory_lasts_as_long_as_a_file_is_in_it() -> None:
+    files = Files()
+    files.write("d/e/1", blob())
+    files.write("d/2", blob())
+    files.write("d/2", blob(b"again"))
+    files.delete("d/2")
+    with pytest.raises(UnusablePath):
+        files.place("d")
+    files.delete("d/e/1")
+    assert files.write("d", blob()) == ("/workspace/d", "created")
+
+
+def test_files_written_together_are_all_written_or_none() -> None:
+    files = Files()
+    files.write("a", blob(b"old"))
+    with pytest.raises(Refusal, match=r"`files\[2\].path` .* leads through /workspace/b, which is a file") as refused:
+        files.write_all([("a", blob()), ("b", blob()), ("b/c", blob())], "files")
+    assert refused.value.code == "invalid_request"
+    assert files.all() == {"/workspace/a": blob(b"old")}
+    assert files.write_all([("a", blob()), ("b/c", blob(b"2"))], "files") == [
+        ("/workspace/a", blob()),
+        ("/workspace/b/c", blob(b"2")),
+    ]
+    assert files.all() == {"/workspace/a": blob(), "/workspace/b/c": blob(b"2")}
+
+
+def test_a_copy_of_the_files_goes_its_own_way() -> None:
+    files = Files()
+    files.write("outputs/a", blob())
+    other = files.copy()
+    other.write("outputs/b", blob())
+    other.delete("outputs/a")
+    assert (list(files.all()), list(other.all())) == (["/workspace/outputs/a"], ["/workspace/outputs/b"])
+    assert files.take_unpublished()[0] == [("/workspace/outputs/a", blob())]
+
+
+def test_sent_files_are_decoded() -> None:
+    assert decoded([("a.txt", b64encode(b"hi").decode()), ("empty", "")], "files") == [
+        ("a.txt", blob(b"hi")),
+        ("empty", blob(b"")),
+    ]
 
 
 @pytest.mark.parametrize(
     ("sent", "said"),
     [
-        ([("ok", "aGk="), ("../x", "aGk=")], "`files[1].path` must stay inside /workspace: it resolves to /x"),
-        ([("a", "not base64!")], "`files[0].data` is not valid base64"),
-        ([("a", "aGk")], "`files[0].data` is not valid base64"),
+        ([("ok", "aGk="), ("../x", "aGk=")], "`files[1].path` must name a file inside /workspace: it resolves to /x"),
+        ([("a", "aGk="), ("b/../a", "aGk=")], "`files[1].path` is /workspace/a, as is `files[0].path`"),
+        *(
+            ([("a", data)], "`files[0].data` is not valid base64")
+            for data in ("not base64!", "aGk", "aGk=aGk=", "aGk=\n", " aGk=", "_-8=", "aGk==", "=", "é", "aG\0k=")
+        ),
     ],
 )
 def test_a_file_that_is_wrong_is_named(sent: list[tuple[str, str]], said: str) -> None:
@@ -79,29 +168,60 @@ def test_the_ceilings_hold_for_what_is_decoded(monkeypatch: pytest.MonkeyPatch) 
     assert len(decoded([("a", ten)], "files")) == 1
 
 
+def test_a_declared_size_is_made_of_zeros_as_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_CHUNK", 4)
+    monkeypatch.setattr(module, "_ZEROS", bytes(4))
+    for data, size in ((b"", 0), (b"abc", 3), (b"abcdefgh", 8), (b"abcde", 15), (b"", 9)):
+        chunks = list(blob(data, size).chunks())
+        assert b"".join(chunks) == data.ljust(size, b"\0")
+        assert all(1 <= len(chunk) <= 4 for chunk in chunks)
+    assert (blob(b"abc", 6).head(5), blob(b"abc", 6).head(9), blob(b"abc").head(2)) == (b"abc\0\0", b"abc\0\0\0", b"ab")
+    with pytest.raises(ValueError, match="3 bytes do not fit in a size of 2"):
+        blob(b"abc", 2)
+
+
+def test_a_path_is_found_among_absolute_and_relative_ones() -> None:
+    assert names(["b", "/workspace/a"], "/workspace/a")
+    assert names(["a"], "/workspace/a")
+    assert not names(["a"], "/workspace/b/a")
+    assert not names([], "/workspace/a")
+
+
 def test_only_what_is_new_under_outputs_is_published_once() -> None:
     files = Files()
-    assert files.write("/workspace/outputs/a.md", b"1") == ("/workspace/outputs/a.md", "created")
-    assert files.write("src/b.py", b"2") == ("/workspace/src/b.py", "created")
-    assert files.take_unpublished() == ([("/workspace/outputs/a.md", b"1")], [])
+    assert files.write("/workspace/outputs/a.md", blob(b"1")) == ("/workspace/outputs/a.md", "created")
+    assert files.write("src/b.py", blob(b"2")) == ("/workspace/src/b.py", "created")
+    assert files.take_unpublished() == ([("/workspace/outputs/a.md", blob(b"1"))], [])
     assert files.take_unpublished() == ([], [])
-    assert files.write("outputs/a.md", b"3")[1] == "modified"
-    files.write("outputs/gone.md", b"4")
+    assert files.write("outputs/a.md", blob(b"3"))[1] == "modified"
+    files.write("outputs/gone.md", blob(b"4"))
     files.delete("outputs/gone.md")
-    assert files.take_unpublished() == ([("/workspace/outputs/a.md", b"3")], [])
+    assert files.take_unpublished() == ([("/workspace/outputs/a.md", blob(b"3"))], [])
 
 
-def test_what_is_too_large_is_skipped_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ARTIFACT_BYTES", 5)
-    monkeypatch.setattr(module, "ARTIFACTS_BYTES", 8)
+def test_what_could_not_be_published_is_published_next_if_it_is_still_there() -> None:
     files = Files()
-    for name, size in (("a", 6), ("b", 5), ("c", 5), ("d", 3)):
-        files.write(f"outputs/{name}", b"x" * size)
+    files.write("outputs/a", blob(b"1"))
+    files.write("outputs/gone", blob(b"2"))
+    taken, _ = files.take_unpublished()
+    files.delete("outputs/gone")
+    for path, _ in taken:
+        files.unpublish(path)
+    files.unpublish("src/a")
+    assert files.take_unpublished() == ([("/workspace/outputs/a", blob(b"1"))], [])
+
+
+def test_what_is_too_large_is_skipped_with_the_reason() -> None:
+    files = Files()
+    mebibyte = 1024 * 1024
+    sizes = {"a": 200 * mebibyte + 1, "b": 200 * mebibyte, "c": 200 * mebibyte, "d": 100 * mebibyte + 1, "e": 1024}
+    for name, size in sizes.items():
+        files.write(f"outputs/{name}", blob(b"", size))
     published, skipped = files.take_unpublished()
-    assert [path for path, _ in published] == ["/workspace/outputs/b", "/workspace/outputs/d"]
+    assert [path for path, _ in published] == [f"/workspace/outputs/{name}" for name in "bce"]
     assert skipped == [
-        {"path": "outputs/a", "reason": "larger than 5 bytes"},
-        {"path": "outputs/c", "reason": "the turn's files are larger than 8 bytes"},
+        {"path": "outputs/a", "reason": "larger than 209715200 bytes"},
+        {"path": "outputs/d", "reason": "the turn's files are larger than 524288000 bytes"},
     ]
 
 
@@ -110,10 +230,9 @@ def test_a_file_that_is_not_there_cannot_be_deleted() -> None:
         Files().delete("a")
 
 
-def test_the_content_type_follows_the_ending() -> None:
-    assert [content_type(path) for path in ("a.md", "b.JSON", "c", "d.unknown")] == [
-        "text/markdown",
-        "application/json",
-        "application/octet-stream",
-        "application/octet-stream",
-    ]
+def test_nothing_is_left_of_a_workspace_that_is_cleared() -> None:
+    files = Files()
+    files.write("outputs/a", blob())
+    files.clear()
+    assert (files.all(), files.take_unpublished()) == ({}, ([], []))
+    assert files.write("outputs", blob())[1] == "created"
