@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from emulator import render
 from emulator.api import gates, parse
 from emulator.api.call import Call, Download, Stream
-from emulator.api.operations import NOT_YET, OPERATIONS
+from emulator.api.operations import OPERATIONS
 from emulator.api.routes import Routes
 from emulator.clock import stopwatch
 from emulator.redaction import WITHHELD, names_a_secret, scrub
@@ -50,7 +50,7 @@ class Api:
     """Serves /v1 for whatever deployment the scope's state holds."""
 
     def __init__(self) -> None:
-        self._routes = Routes(OPERATIONS, NOT_YET)
+        self._routes = Routes(OPERATIONS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = stopwatch()

@@ -100,9 +100,6 @@ _READ: Final = ("sessions:read",)
 _WRITE: Final = ("sessions:write",)
 _ARTIFACTS: Final = ("artifacts:read",)
 
-# Paths of the API that a client may rightly ask for and that are not served yet: said so, not taken for a slip.
-NOT_YET: Final[tuple[str, ...]] = ()
-
 OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         verb="GET",

@@ -32,21 +32,18 @@ class _Node(Generic[Operation]):
     any: _Node[Operation] | None = None
     any_name: str = ""
     operations: dict[str, Operation] = field(default_factory=dict)
-    not_yet: bool = False
     instead: dict[str, str] = field(default_factory=dict)
 
 
 class Routes(Generic[Operation]):
-    """The paths of a table of operations, as a tree of segments, and those of which one says `not yet`."""
+    """The paths of a table of operations, as a tree of segments."""
 
-    def __init__(self, operations: Iterable[Operation], not_yet: Iterable[str] = ()) -> None:
+    def __init__(self, operations: Iterable[Operation]) -> None:
         self._root: _Node[Operation] = _Node()
         for operation in operations:
             node = self._node(operation.path)
             node.operations[operation.verb] = operation
             node.instead.update(operation.instead)
-        for path in not_yet:
-            self._node(path).not_yet = True
 
     def _node(self, path: str) -> _Node[Operation]:
         node = self._root
@@ -75,8 +72,6 @@ class Routes(Generic[Operation]):
             node = child
             if node is None:
                 break
-        if node is not None and node.not_yet:
-            raise not_found("This endpoint of the API is not emulated yet.")
         if node is None or not node.operations:
             raise not_found("There is no such endpoint. GET /v1/openapi.json lists them.")
         operation = node.operations.get(verb)

@@ -10,12 +10,6 @@ _SOURCE: Final = "contract §4"
 
 ROWS: Final = (
     Row(
-        "operations.not-yet",
-        _SOURCE,
-        "An operation of the API that is not emulated yet is a 404 that says so.",
-        "Nothing stands behind it, and a client must not take it for a slip in its address.",
-    ),
-    Row(
         "operations.health-nothing",
         _SOURCE,
         "A token without any scope is not usable either.",

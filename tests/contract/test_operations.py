@@ -14,6 +14,7 @@ from tests.contract.calls import (
     CALLS,
     NOWHERE,
     WITH_A_SCOPE,
+    WITH_JSON,
     Known,
     call,
     mint,
@@ -139,7 +140,7 @@ def test_an_operation_id_follows_from_verb_and_path(api: Api, known: Known) -> N
 
 
 @pytest.mark.behaviour("operations.openapi-schemas")
-@pytest.mark.parametrize("known", [known for known in CALLS if not known.stream], ids=str)
+@pytest.mark.parametrize("known", WITH_JSON, ids=str)
 def test_an_answer_is_as_its_schema_says(api: Api, known: Known) -> None:
     described = document(api)
     answer = call(api, known, place(api))
@@ -221,22 +222,6 @@ def test_a_stream_shows_the_sessions_it_is_of(api: Api, path: str, shown: list[s
     with api.stream(path.format(root=ids["root"])) as frames:
         seen = [frames.until("turn.ended")[-1].data["session_id"] for _ in shown]
     assert seen == [ids[name] for name in shown]
-
-
-@pytest.mark.behaviour("operations.not-yet")
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/v1/webhooks/whsub_1",
-        "/v1/sessions/x/files",
-        "/v1/sessions/x/artifacts/archive",
-    ],
-)
-def test_what_is_not_emulated_yet_says_so(api: Api, path: str) -> None:
-    answer = api.get(path)
-    assert (answer.status, answer.code) == (404, "not_found")
-    assert answer.message == "This endpoint of the API is not emulated yet."
-    assert "no such endpoint" in api.get(f"{path}/x/y/z/q").message
 
 
 @pytest.mark.behaviour("operations.health-nothing")
