@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 PROOF = pytest.StashKey[Proof]()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--proof-examples", type=int, help="how much data tests/proof makes for each operation")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     proof = config.stash[PROOF] = Proof(config)
     config.pluginmanager.register(proof)

@@ -101,6 +101,7 @@ def build(
     paths: dict[str, dict[str, Any]] = {}
     for operation in table:
         paths.setdefault(operation.path, {})[operation.verb.lower()] = _operation(operation, prefix)
+    _link(table, paths)
     return {
         "openapi": "3.1.0",
         "info": {"title": title, "version": version, "description": description},
@@ -165,6 +166,30 @@ def _operation(operation: Described, prefix: str) -> dict[str, Any]:
             "content": {"application/json": {"schema": _ref(operation.request.model.__name__)}},
         }
     return described
+
+
+def _link(table: Iterable[Described], paths: dict[str, dict[str, Any]]) -> None:
+    """Say where ids come from: what makes a thing, or else lists such things, leads to all there is to do with one."""
+    operations = {(operation.verb, operation.path): operation for operation in table}
+    for target in operations.values():
+        if "{" not in target.path:
+            continue
+        collection, _, rest = target.path.rpartition("/{")
+        name = rest.partition("}")[0]
+        passed = {f"path.{outer}": f"$request.path.{outer}" for outer in re.findall(r"\{(\w+)\}", collection)}
+        made, listed = operations.get(("POST", collection)), operations.get(("GET", collection))
+        if made is not None and "id" in made.response.model.model_fields:
+            source, place = made, "/id"
+        elif listed is not None and "last_id" in listed.response.model.model_fields:
+            source, place = listed, "/data/0/id"
+        else:
+            continue
+        target_id = paths[target.path][target.verb.lower()]["operationId"]
+        link = {"operationId": target_id, "parameters": {**passed, f"path.{name}": f"$response.body#{place}"}}
+        responses = paths[source.path][source.verb.lower()]["responses"]
+        for status in (source.status, source.also):
+            if status is not None:
+                responses[str(status)].setdefault("links", {})[target_id] = link
 
 
 def _responses(operation: Described) -> dict[str, Any]:

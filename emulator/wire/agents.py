@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from emulator.wire.common import Deleted, Maybe, Milliseconds, Page, Request, Response
 from emulator.wire.sessions import Instructions
@@ -16,11 +16,28 @@ _EACH_SESSION = "An agent does not carry it: its sessions start in the mode auto
 class AgentCreateRequest(Request):
     """An agent to save; one of the same name is replaced whole. At least one field beside the name."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [
+                {"required": ["model"]},
+                {"required": ["model_credential_id"]},
+                {"required": ["instructions"], "properties": {"instructions": {"minLength": 1}}},
+                {"required": ["tools"]},
+                {"required": ["text"], "properties": {"text": {"type": "object"}}},
+            ]
+        }
+    )
+
     elsewhere: ClassVar[dict[str, str]] = {
         name: _EACH_SESSION.format(name) + "each POST /v1/sessions." for name in ("approval_mode", "permission_rules")
     }
 
-    name: str = Field(min_length=1, max_length=64, description="a–z 0–9 . - _, put into lower case.")
+    name: str = Field(
+        min_length=1,
+        max_length=64,
+        description="a–z 0–9 . - _, put into lower case.",
+        json_schema_extra={"pattern": "^[A-Za-z0-9._-]+$"},
+    )
     model: Maybe[str] = Field(default=None, min_length=1, description="Must be what the connection runs.")
     model_credential_id: Maybe[str] = Field(default=None, description="The connection; the default one when absent.")
     instructions: Maybe[Instructions] = Field(default=None)

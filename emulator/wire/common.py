@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler
+    from pydantic.config import JsonDict
     from pydantic_core import CoreSchema
 
 T = TypeVar("T")
@@ -28,6 +29,13 @@ Maybe = Annotated[T | None, NotNull()]
 
 Withheld = Annotated[str, Field(json_schema_extra={"writeOnly": True})]
 """A string that is a secret, or may hold one: never shown, and marked `writeOnly` in the document."""
+
+NOT_BLANK: JsonDict = {"pattern": r"[^\s\x1c-\x1f]"}
+"""What the document says of a text that has to say something. As all that is said this way, it is not checked
+by the shape: the refusal that is worth reading is made where the rule is."""
+
+ADDRESS: JsonDict = {"pattern": r"^[Hh][Tt][Tt][Pp][Ss]?://[^\s/?#]"}
+"""What the document says of an http or https address with a host."""
 
 Milliseconds = Annotated[int, Field(description="Unix milliseconds.")]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
-from emulator.wire.common import Maybe, Milliseconds, Request, Response
+from emulator.wire.common import NOT_BLANK, Maybe, Milliseconds, Request, Response
 from emulator.wire.sessions import Content
 
 
@@ -26,6 +26,15 @@ class InputContext(Request):
 
 class InputToolResult(Request):
     """The answer to a function call: `output` with success, `error` without."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {"required": ["output"], "properties": {"success": {"const": True}, "error": False}},
+                {"required": ["error"], "properties": {"success": {"const": False}, "output": False}},
+            ]
+        }
+    )
 
     type: Literal["input.tool_result"]
     turn_id: str
@@ -48,7 +57,7 @@ class InputQuestionAnswer(Request):
 
     type: Literal["input.question_answer"]
     call_id: str
-    answer: str = Field(min_length=1)
+    answer: str = Field(min_length=1, json_schema_extra=NOT_BLANK)
 
 
 class InputSteer(Request):

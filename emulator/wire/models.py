@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from emulator.wire.common import Deleted, Maybe, Page, Request, Response, Withheld
+from emulator.wire.common import ADDRESS, NOT_BLANK, Deleted, Maybe, Page, Request, Response, Withheld
 
 Provider = Literal[
     "anthropic", "openai", "xai", "openrouter", "minimax", "deepseek", "qwen", "moonshot", "glm", "custom"
@@ -36,10 +36,14 @@ class ModelConnectorCatalog(Response):
 class ModelCredentialCreateRequest(Request):
     """A model to connect, with the key of its provider."""
 
-    key: Withheld = Field(min_length=1, description="The provider's key. It is shown nowhere afterwards.")
+    key: Withheld = Field(
+        min_length=1, description="The provider's key. It is shown nowhere afterwards.", json_schema_extra=NOT_BLANK
+    )
     provider: Maybe[Provider] = Field(default=None, description="Where the beginning of the key does not say.")
     model: Maybe[str] = Field(default=None, min_length=1, description="The provider's default one when absent.")
-    base_url: Maybe[Withheld] = Field(default=None, description="For custom, and for endpoints of your own.")
+    base_url: Maybe[Withheld] = Field(
+        default=None, description="For custom, and for endpoints of your own.", json_schema_extra=ADDRESS
+    )
     label: Maybe[str] = Field(default=None, min_length=1, description="The id of the provider when absent.")
     default: Maybe[bool] = Field(default=None, description="Whether sessions that name none use it.")
 

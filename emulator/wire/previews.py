@@ -13,7 +13,9 @@ class PreviewPublishRequest(Request):
     """Where to publish what the agent serves."""
 
     subdomain: Maybe[str] = Field(
-        default=None, description="2 to 63 of a to z, 0 to 9 and -; made from the session's id when absent."
+        default=None,
+        description="2 to 63 of a to z, 0 to 9 and -; made from the session's id when absent.",
+        json_schema_extra={"pattern": "^[a-z0-9][a-z0-9-]{0,61}[a-z0-9]$"},
     )
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import ConfigDict, Discriminator, Field, Tag
 
-from emulator.wire.common import Deleted, Maybe, Milliseconds, Page, Request, Response
+from emulator.wire.common import NOT_BLANK, Deleted, Maybe, Milliseconds, Page, Request, Response
 from emulator.wire.files import SeedFile
 from emulator.wire.tools import Text, Tool, ToolRead
+
+if TYPE_CHECKING:
+    from pydantic.config import JsonDict
 
 Instructions = Annotated[str, Field(max_length=32_000)]
 Metadata = Annotated[
@@ -31,8 +34,10 @@ def _content_kind(value: Any) -> str | None:
     return "text" if isinstance(value, str) else "parts" if isinstance(value, list) else None
 
 
+_SOMETHING: JsonDict = {"contains": {"required": ["text"], "properties": {"text": NOT_BLANK}}}
 Content = Annotated[
-    Annotated[str, Field(min_length=1), Tag("text")] | Annotated[list[InputText], Field(min_length=1), Tag("parts")],
+    Annotated[str, Field(min_length=1, json_schema_extra=NOT_BLANK), Tag("text")]
+    | Annotated[list[InputText], Field(min_length=1, json_schema_extra=_SOMETHING), Tag("parts")],
     Discriminator(_content_kind),
     Field(description="Text, or a list of parts whose texts are joined."),
 ]
@@ -73,7 +78,11 @@ class EnvironmentConfig(Request):
 
     template_id: Maybe[str] = Field(default=None, deprecated=True, description="The older name of `agent.id`.")
     profiles: Maybe[list[str]] = Field(default=None, description="Environment profiles; the default group when absent.")
-    repo: Maybe[str] = Field(default=None, description="A repository to clone, as owner/name.")
+    repo: Maybe[str] = Field(
+        default=None,
+        description="A repository to clone, as owner/name.",
+        json_schema_extra={"pattern": r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$"},
+    )
     files: Maybe[list[SeedFile]] = Field(default=None, max_length=50)
 
 
@@ -91,6 +100,12 @@ class SessionCreateRequest(Request):
 class AgentPatch(Request):
     """Changes to what runs; the mode and rules apply from the next turn."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "dependentRequired": {"model": ["model_credential_id"], "model_credential_id": ["model"]},
+        }
+    )
+
     model: Maybe[str] = None
     model_credential_id: Maybe[str] = None
     instructions: Instructions | None = None
@@ -100,6 +115,16 @@ class AgentPatch(Request):
 
 class SessionPatchRequest(Request):
     """Changes to a session: any of these, at least one."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [
+                {"required": ["title"]},
+                {"required": ["metadata"]},
+                {"required": ["agent"], "properties": {"agent": {"minProperties": 1}}},
+            ]
+        }
+    )
 
     title: str | None = Field(default=None, description="null clears.")
     metadata: Metadata | None = Field(default=None, description="Replaces all of it; null clears.")

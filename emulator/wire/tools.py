@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import ConfigDict, Discriminator, Field, Tag
 
-from emulator.wire.common import Maybe, Request, Response, Withheld
+from emulator.wire.common import ADDRESS, NOT_BLANK, Maybe, Request, Response, Withheld
 
 
 class FunctionTool(Request):
@@ -34,12 +34,23 @@ EnvRefs = Annotated[
 class McpTool(Request):
     """An MCP server the sandbox connects to: exactly one of `url` and `command`."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {"required": ["url"], "properties": {"command": False, "args": False, "env_refs": False}},
+                {"required": ["command"], "properties": {"url": False, "authorization": False, "headers": False}},
+            ]
+        }
+    )
+
     type: Literal["mcp"]
     name: str = Field(min_length=1, max_length=64, description="What the agent sees this server called.")
-    url: Maybe[str] = Field(default=None, description="An endpoint over streamable HTTP.")
+    url: Maybe[str] = Field(default=None, description="An endpoint over streamable HTTP.", json_schema_extra=ADDRESS)
     authorization: Maybe[Withheld] = Field(default=None, description="Sent on connect; never read back.")
     headers: Maybe[dict[str, Withheld]] = Field(default=None, description="Sent on connect; values never read back.")
-    command: Maybe[str] = Field(default=None, description="A process started in the sandbox, spoken to over stdio.")
+    command: Maybe[str] = Field(
+        default=None, description="A process started in the sandbox, spoken to over stdio.", json_schema_extra=NOT_BLANK
+    )
     args: Maybe[list[str]] = Field(default=None, description="Arguments of the command.")
     env_refs: Maybe[EnvRefs] = Field(
         default=None, description="Names of profile variables the command is given; names only, never values."
@@ -106,6 +117,8 @@ class Text(Request):
 
 class ToolsRequest(Request):
     """A whole tool configuration; it replaces the one before."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
     tools: Maybe[list[Tool]] = Field(default=None, max_length=32, description="An empty list leaves no way out.")
     text: Text | None = Field(default=None)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from emulator.wire.common import Deleted, Maybe, Milliseconds, Page, Request, Response
+from emulator.wire.common import ADDRESS, Deleted, Maybe, Milliseconds, Page, Request, Response
 
 EventType: TypeAlias = Literal[
     "session.created",
@@ -24,7 +24,11 @@ Active = Annotated[bool, Field(description="False once a delivery has been given
 class WebhookCreateRequest(Request):
     """An address to be told of what happens."""
 
-    url: str = Field(min_length=1, description="Where deliveries are sent: https, or http on this machine.")
+    url: str = Field(
+        min_length=1,
+        description="Where deliveries are sent: https, or http on this machine.",
+        json_schema_extra=ADDRESS,
+    )
     events: Maybe[Events] = Field(default=None, description="Everything when absent or empty.")
 
 

@@ -137,7 +137,8 @@ def _values(name: str) -> frozenset[str]:
         for option in options:
             walk(option, place)
         for key, entry in schema.get("properties", {}).items():
-            walk(entry, f"{place}.{key}")
+            if isinstance(entry, dict):
+                walk(entry, f"{place}.{key}")
         if "items" in schema:
             walk(schema["items"], place)
 

@@ -1,0 +1,140 @@
+"""Every operation, with data made from our own document: what it allows and what it does not.
+
+Nothing is drawn at random: the same data every time. `--proof-examples` has more of it made.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import hypothesis
+import pytest
+import requests
+import schemathesis
+from hypothesis import Phase, given, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.config import SchemathesisConfig
+from schemathesis.generation.modes import GenerationMode
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    negative_data_rejection,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from emulator import Emulator
+from emulator.api import openapi
+from tests.contract.calls import Place, place
+from tests.proof.reasons import UNSAYABLE
+from tests.support import WAIT, Api
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from schemathesis.generation.case import Case
+
+CONFIG: Final = {
+    "seed": 1,
+    "generation": {"with-security-parameters": False, "deterministic": True},
+    "warnings": False,
+}
+CHECKS: Final[list[Any]] = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+# A few of each; `--proof-examples` says how many else.
+EXAMPLES: Final = 12
+SCHEMA: Final = schemathesis.openapi.from_dict(openapi.document(), config=SchemathesisConfig.from_dict(CONFIG))
+OPERATIONS: Final = {found.label: found for found in (result.ok() for result in SCHEMA.get_all_operations())}
+# What there is to get wrong: the path is given.
+OPEN: Final = sorted(
+    label for label, found in OPERATIONS.items() if found.body or any(found.query) or any(found.headers)
+)
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[requests.Session]:
+    with requests.Session() as session:
+        yield session
+
+
+@pytest.fixture
+def examples(request: pytest.FixtureRequest) -> int:
+    wanted: int | None = request.config.getoption("--proof-examples")
+    return wanted or EXAMPLES
+
+
+def settled(examples: int, **more: Any) -> settings:
+    """How data is made: the same every time, however long it takes, and shown as it is."""
+    return settings(
+        max_examples=examples,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(hypothesis.HealthCheck),
+        **more,
+    )
+
+
+def sayable(response: requests.Response) -> bool:
+    """Whether a refusal is of something the document could have said."""
+    error = response.json()["error"]
+    return error["code"] == "invalid_request" and not any(re.search(words, error["message"]) for words in UNSAYABLE)
+
+
+@pytest.mark.gobare(session_limit=100_000, streams_per_token=1000, streams_per_organization=1000)
+@pytest.mark.parametrize("label", sorted(OPERATIONS))
+def test_what_the_document_allows_is_served(
+    gobare: Emulator, connection: requests.Session, examples: int, label: str
+) -> None:
+    where = ids(place(Api(gobare)), label)
+
+    @settled(examples)
+    @given(case=OPERATIONS[label].as_strategy(GenerationMode.POSITIVE, path_parameters=where))
+    def run(case: Case) -> None:
+        response = send(gobare, connection, case)
+        case.validate_response(response, checks=CHECKS)
+        if response.status_code == 400:
+            assert not sayable(response), response.json()["error"]["message"]
+
+    run()
+
+
+@pytest.mark.gobare(session_limit=100_000, streams_per_token=1000, streams_per_organization=1000)
+@pytest.mark.parametrize("label", OPEN)
+def test_what_the_document_does_not_allow_is_refused(
+    gobare: Emulator, connection: requests.Session, examples: int, label: str
+) -> None:
+    where = ids(place(Api(gobare)), label)
+
+    @settled(examples)
+    @given(case=OPERATIONS[label].as_strategy(GenerationMode.NEGATIVE, path_parameters=where))
+    def run(case: Case) -> None:
+        response = send(gobare, connection, case)
+        case.validate_response(response, checks=[*CHECKS, negative_data_rejection])
+
+    run()
+
+
+def send(gobare: Emulator, connection: requests.Session, case: Case) -> requests.Response:
+    """Send a case. Of a stream that opens, which would not end, only what it begins with is read."""
+    headers = {"authorization": f"Bearer {gobare.token}"}
+    request = case.as_transport_kwargs(base_url=gobare.url, headers=headers)
+    response: requests.Response = connection.request(**request, stream=True, timeout=WAIT)
+    with response:
+        if response.headers["content-type"].startswith("text/event-stream"):
+            response._content = next(response.iter_content(None))
+        assert response.content is not None
+    return response
+
+
+def ids(where: Place, label: str) -> dict[str, str]:
+    """What the path of an operation is filled with."""
+    names: list[str] = re.findall(r"\{(\w+)\}", label)
+    return {name: where.fill(f"{{{name}}}") for name in names}
