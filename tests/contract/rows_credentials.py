@@ -70,7 +70,7 @@ ROWS: Final = (
     Row("credentials.list", _S, "Connections are listed newest first, in pages, without an order parameter."),
     Row("credentials.seeded", _S, "A fresh organization has the connections of the settings, the first the default."),
     Row("credentials.delete", _S, "A deleted connection is gone, and its sessions run on the default one's model."),
-    Row("credentials.delete-default", _S, "With the default gone they run on the newest one.", None),
+    Row("credentials.delete-default", _S, "With the default gone they run on the newest one."),
     Row(
         "credentials.new-default",
         _S,
