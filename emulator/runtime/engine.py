@@ -151,7 +151,7 @@ class Engine:
             run.steps.cancel()
         elif session.id in self._between:
             # Between two turns it is the one about to begin that is stopped.
-            self._end_next(session, "cancel")
+            self._end_next(organization, session, "cancel")
             self._between[session.id].clear()
         self.feed.pump(organization)
 
@@ -436,7 +436,7 @@ class Engine:
             except Refusal as refused:
                 self._between.pop(session.id, None)
                 problem = refused.problem if isinstance(refused, RequiredServersDown) else refused.message
-                self._end_next(session, "fail", {"code": refused.code, "message": problem}, origin="sandbox")
+                self._end_next(organization, session, "fail", {"code": refused.code, "message": problem}, origin="sandbox")
                 self.feed.pump(organization)
                 self._go_on(organization, session)
                 return
@@ -447,8 +447,9 @@ class Engine:
             assert turn is not None
             self._begin(organization, session, turn, start, steers)
 
-    @staticmethod
     def _end_next(
+        self,
+        organization: Organization,
         session: Session,
         command: Literal["fail", "cancel"],
         error: dict[str, str] | None = None,
@@ -459,7 +460,7 @@ class Engine:
         turn = session.dequeue()
         if turn is not None:
             session.settle(turn, command, error, origin=origin)
-            session.publish(turn)
+            self.publications.begin(organization, session, turn)
 
     def _workspace_moved(self, session: Session) -> None:
         """The clock paused or reclaimed a workspace; a turn open on a reclaimed one fails."""

@@ -67,7 +67,7 @@ ROWS: Final = (
     Row(
         "artifacts.archive-turn",
         _SOURCE,
-        "With `turn_id` an entry is at its path in the workspace, outputs/…",
+        "With `turn_id` an entry is at its path in the workspace, under outputs.",
         "One guide reads ./changes.patch after unpacking, without outputs/; the API's pages say the workspace's own paths.",
     ),
     Row("artifacts.archive-all", _SOURCE, "Without it each entry is behind the id of its turn."),
@@ -85,7 +85,5 @@ ROWS: Final = (
         "The routes of an artifact itself keep answering after its session is deleted; all others of the session are 404.",
         "Two pages say artifacts outlive the session. The setting artifacts_outlive_sessions turns it off.",
     ),
-    Row(
-        "artifacts.settle", "design, Time, rest and ids", "Waiting for rest waits for publications a moment later, too."
-    ),
+    Row("artifacts.settle", "contract §8", "Waiting for rest waits for publications a moment later, too."),
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
-import resource
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -275,33 +273,6 @@ def test_an_artifact_is_downloaded_as_its_own_type(api: Api) -> None:
         assert answer.headers["x-request-id"]
         assert answer.headers["x-ratelimit-resource"] == "general"
         assert "content-disposition" not in answer.headers
-
-
-@pytest.mark.behaviour("artifacts.content-memory")
-@pytest.mark.parametrize("route", ["artifacts/{artifact_id}/content", "artifacts/archive"])
-def test_a_large_artifact_is_downloaded_without_being_held_again(api: Api, route: str) -> None:
-    size = 150 * MEBIBYTE
-
-    @api.emulator.agent
-    async def agent(turn: Any) -> None:
-        await turn.write("outputs/large.bin", b"x", size=size)
-
-    if api.kind == "in-process":
-        pytest.skip("the bridge keeps what it is sent")
-    session_id = api.session({"input": "go"})
-    [artifact] = artifacts(api, session_id)
-    connection = http.client.HTTPConnection(api.emulator.url.removeprefix("http://"), timeout=30)
-    path = f"/v1/sessions/{session_id}/{route.format(artifact_id=artifact['id'])}"
-    connection.request("GET", path, headers={"authorization": f"Bearer {api.emulator.token}"})
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    response = connection.getresponse()
-    received = 0
-    while part := response.read(MEBIBYTE):
-        received += len(part)
-    connection.close()
-    assert received == int(response.headers["content-length"]) >= size
-    # In KiB. The emulator and this client are the same process: it may have grown by buffers, not by the file.
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 32 * 1024
 
 
 @pytest.mark.behaviour("artifacts.outlive")

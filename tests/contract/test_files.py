@@ -178,7 +178,7 @@ def test_what_is_too_large_decoded_is_refused_with_the_ceiling(api: Api, seeds: 
     assert answer.message == f"`{prefix}` takes at most 50 entries; 51 were sent."
     assert len(api.get("/v1/sessions").json["data"]) == 1
     assert listed(api, session_id) == {}
-    assert send(file("a", bytes(five)), file("b", bytes(five))).status in (200, 201)
+    assert send(file("a", bytes(five))).status in (200, 201)
 
 
 @pytest.mark.behaviour("files.body")
@@ -191,6 +191,12 @@ def test_a_body_of_files_has_a_ceiling_of_its_own(api: Api) -> None:
     api.emulator.settings.update(files_body_limit=2_000_000)
     assert write(api, session_id, sent).status == 200
     assert api.post("/v1/sessions", seeded(sent)).status == 201
+
+
+@pytest.mark.behaviour("secrets.journal-keeps-little")
+def test_the_journal_keeps_the_path_of_a_file_and_not_what_is_in_it(api: Api) -> None:
+    write(api, api.session(), file("notes.txt", "a secret"))
+    assert api.emulator.requests[-1].body == {"files": [{"path": "notes.txt", "data": "[text of 12 characters]"}]}
 
 
 @pytest.mark.behaviour("files.none")

@@ -131,6 +131,8 @@ def test_anchors_and_merge_keys_work(tmp_path: Path) -> None:
         (step({"say": 5}), "agent[0].otherwise[0].say must be text, not a number. Put it in quotes"),
         (step({"wait": -1}), "agent[0].otherwise[0].wait is -1; the least is 0"),
         (step({"preview": True}), "agent[0].otherwise[0].preview must be a port, or an object, not true."),
+        (step({"write": {"path": "a", "content": "", "size": -1}}), "[0].write.size is -1; the least is 0"),
+        (step({"write": {"path": "a", "content": "", "size": None}}), "[0].write.size has no value."),
         (step({"preview": 0}), "agent[0].otherwise[0].preview.port is 0; the least is 1"),
         (step({"preview": {"port": 1, "body": 5}}), "agent[0].otherwise[0].preview.body must be text, not a number"),
         (step({"preview": {"port": 1, "body": {"/": 5}}}), "preview.body[\"/\"] must be text, not a number"),

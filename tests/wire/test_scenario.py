@@ -25,6 +25,7 @@ STEPS: list[dict[str, Any]] = [
     {"use": {"tool": "bash", "args": {}, "summary": "s", "is_error": True, "exit_code": 2}},
     {"mcp": {"server": "docs", "tool": "search", "arguments": {"q": "x"}, "as": "found"}},
     {"write": {"path": "/workspace/outputs/a.md", "content": ""}},
+    {"write": {"path": "/workspace/outputs/a.bin", "content": "x", "size": 209_715_201}},
     {"delete": "a.md"},
     {"delete": {"path": "a.md"}},
     {"todos": [{"label": "x", "status": "done"}]},
