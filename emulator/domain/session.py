@@ -424,6 +424,14 @@ class Session:
         turn.leaving.clear()
         turn.artifacts = "partial" if turn.artifacts_skipped else "ready"
 
+    def empty(self) -> None:
+        """Let go of the files of a deleted session now, not when nothing refers to it any more."""
+        self.workspace.files.clear()
+        self.workspace.seeds, self.workspace.snapshot = (), None
+        self.artifacts = []
+        for turn in self.turns:
+            turn.leaving.clear()
+
     def add_context(self, text: str) -> bool:
         """Add context for the agent; behind a running turn it lands after it. Whether the sandbox is up."""
         if self.busy:

@@ -170,6 +170,7 @@ class Engine:
         self.feed.pump(organization)
         if self.world.settings.artifacts_outlive_sessions:
             organization.keep_artifacts(session)
+        session.empty()
         self.previews.unpublish(session)
         if run is not None:
             run.steps.cancel()

@@ -63,12 +63,13 @@ ROWS: Final = (
     Row("artifacts.delete", _SOURCE, "A deleted artifact is gone: from reads, lists, downloads and the archive."),
     Row("artifacts.content", _SOURCE, "Its bytes are downloaded as its own type, with their length."),
     Row("artifacts.content-memory", _SOURCE, "A large artifact is downloaded without being held a second time."),
+    Row("artifacts.freed", _SOURCE, "What is deleted takes no memory: a session's files, and an artifact's bytes."),
     Row("artifacts.archive", _SOURCE, "The archive is a tar of regular files under relative names, with its length."),
     Row(
         "artifacts.archive-turn",
         _SOURCE,
         "With `turn_id` an entry is at its path in the workspace, under outputs.",
-        "One guide reads ./changes.patch after unpacking, without outputs/; the API's pages say the workspace's own paths.",
+        "One guide reads ./changes.patch once unpacked, without outputs/; the API's pages say the workspace's own paths.",
     ),
     Row("artifacts.archive-all", _SOURCE, "Without it each entry is behind the id of its turn."),
     Row("artifacts.archive-names", _SOURCE, "Names that are long or not ASCII come out of the archive as they were."),
@@ -82,7 +83,7 @@ ROWS: Final = (
     Row(
         "artifacts.outlive",
         "contract §6",
-        "The routes of an artifact itself keep answering after its session is deleted; all others of the session are 404.",
+        "An artifact's own routes keep answering after its session is deleted; all others of the session: 404.",
         "Two pages say artifacts outlive the session. The setting artifacts_outlive_sessions turns it off.",
     ),
     Row("artifacts.settle", "contract §8", "Waiting for rest waits for publications a moment later, too."),

@@ -63,7 +63,7 @@ ROWS: Final = (
     Row(
         "files.seeds-unwritable",
         _SOURCE,
-        "A seed that cannot be written leaves an error item that names it, the others are written, and the session opens.",
+        "A seed that cannot be written leaves an error item that names it; the others are written, the session opens.",
         "Its words are ours. Scripted by the setting unwritable_files; a directory in its place does it as well.",
     ),
     # Live writes
@@ -125,7 +125,7 @@ ROWS: Final = (
         "files.withheld",
         _SOURCE,
         "Environment files and key material are listed unreadable, and refused with permission_denied.",
-        "The patterns are ours: .env*, *.pem, *.key, *.p12, *.pfx, *.jks, *.keystore, *.ppk, id_rsa* and its like, .ssh.",
+        "Our patterns: .env*, *.pem, *.key, *.p12, *.pfx, *.jks, *.keystore, *.ppk, id_rsa* and so on, .ssh.",
     ),
     Row(
         "files.content",

@@ -51,7 +51,7 @@ def with_files(api: Api, **files: bytes) -> str:
 @pytest.mark.behaviour("files.missing", "files.content-missing")
 def test_before_any_snapshot_there_is_nothing_to_read(api: Api) -> None:
     session_id = api.session(seeded(file("a")))
-    empty = {"object": "list", "data": [], "captured_at": None, "state": "missing", "truncated": False}
+    empty: dict[str, Any] = {"object": "list", "data": [], "captured_at": None, "state": "missing", "truncated": False}
     assert tree(api, session_id) == empty
     answer = read(api, session_id, "a")
     assert (answer.status, answer.code) == (404, "not_found")
