@@ -67,7 +67,7 @@ async def read_body(operation: Operation, call: Call, receive: Receive) -> None:
     if operation.request is None:
         parse.check_no_body(body)
         return
-    call.sent = value = parse.read_json(b"{}" if operation.optional and not body.strip() else body)
+    call.sent = value = parse.read_json(b"{}" if operation.optional and not body else body)
     if operation.narrow is not None and (scope := operation.narrow(value)) is not None:
         call.token.require(scope)
     call.body = parse.shaped(operation.request.model, value)

@@ -46,8 +46,9 @@ class Pages:
             if verb not in _VERBS:
                 allowed = ", ".join(_VERBS)
                 raise Refusal("method_not_allowed", f"This address takes {allowed}.", headers={"Allow": allowed})
-            _, _, subdomain, *rest = unquote(scope["raw_path"].decode("latin-1")).split("/", 3)
-            page = deployment.engine.previews.open(subdomain, f"/{rest[0] if rest else ''}")
+            # "/_preview/SUBDOMAIN/PATH", of which all behind the first may be missing.
+            subdomain, _, path = unquote(scope["raw_path"].decode("latin-1"))[1:].partition("/")[2].partition("/")
+            page = deployment.engine.previews.open(subdomain, f"/{path}")
             status, content, content_type = 200, page.content, page.content_type
             headers: list[tuple[bytes, bytes]] = [(b"cache-control", b"no-store")]
         except Refusal as refused:

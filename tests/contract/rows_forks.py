@@ -84,7 +84,7 @@ ROWS: Final = (
     Row(
         "forks.left-behind",
         _SOURCE,
-        "Turns, artifacts, the preview and its address stay with the source; the fork reads idle, also after a failure.",
+        "Turns, artifacts, the preview and its address stay with the source; the fork reads idle, whatever that reads.",
         "The sources name the workspace and the transcript as what is copied.",
     ),
     Row("forks.token", _SOURCE, "The fork was created by the token that forked, over the API."),

@@ -19,15 +19,15 @@ ROWS: Final = (
         "usage.chargeable",
         _SOURCE,
         "An interval is chargeable an hour after it ended, and never while it goes on.",
-        "The sources say that the reconciled part lags and read 0 for a session that had just finished. How long is the "
-        "setting usage_reconciled_seconds.",
+        "The sources say that the reconciled part lags and read 0 for a session that had just finished. How long that "
+        "is, the setting usage_reconciled_seconds says.",
     ),
     Row(
         "usage.needs-review",
         _SOURCE,
         "Intervals nobody can account for are counted, and give no seconds.",
-        "Scripted by the setting usage_review_intervals, as nothing else makes them: the first so many finished ones of "
-        "each session. They are among intervals.",
+        "Scripted by the setting usage_review_intervals, as nothing else makes them: the first so many finished ones "
+        "of each session. They are among intervals.",
     ),
     Row(
         "usage.rounding",
