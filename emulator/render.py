@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from emulator.domain.artifacts import Artifact
     from emulator.domain.catalogue import Connector, EnvironmentProfile, SavedAgent
     from emulator.domain.connections import ModelConnection
-    from emulator.domain.notices import Notice
     from emulator.domain.files import Blob
+    from emulator.domain.notices import Notice
     from emulator.domain.pages import Page, T
     from emulator.domain.session import Action, Session, Turn
     from emulator.domain.snapshots import Content, Snapshot
@@ -291,7 +291,7 @@ def model_credential(shown: ModelConnection, *, is_default: bool, created: bool 
 
 
 def webhook(shown: Subscription, *, created: bool = False) -> dict[str, Any]:
-    """The `webhook.subscription` object: with its secret as it is created, with its health ever after (contract §11)."""
+    """The `webhook.subscription` object: with its secret once, with its health ever after (contract §11)."""
     head = {"object": "webhook.subscription", "id": shown.id, "url": shown.url, "events": list(shown.events)}
     if created:
         return {**head, "active": shown.active, "secret": shown.secret.reveal()}

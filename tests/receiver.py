@@ -58,7 +58,7 @@ class Receiver:
     secrets: list[str] = field(default_factory=list)
     posts: list[Post] = field(default_factory=list)
     handled: list[Any] = field(default_factory=list)
-    on_post: Callable[[Post], None] | None = None
+    on_post: Callable[[Post], object] | None = None
     location: str | None = None
     _seen: set[tuple[int, bytes]] = field(default_factory=set)
 

@@ -201,9 +201,7 @@ class Deliveries:
             body = render.webhook_event(notice, misstep)
         subscription.made += 1
         delivery_id = self._world.ids.derive("whdel", subscription.id, subscription.made)
-        delivery = Delivery(
-            delivery_id, subscription, notice.session.id, notice.type, notice.created_at, body, misstep
-        )
+        delivery = Delivery(delivery_id, subscription, notice.session.id, notice.type, notice.created_at, body, misstep)
         self._keep(delivery)
         organization_id = subscription.organization
         if held:
