@@ -212,6 +212,9 @@ class Workspaces:
 
     def rest(self, session: Session) -> None:
         """The last turn has settled: pause after five idle minutes."""
+        if not session.workspace.servers_started:
+            # Replaced while the turn had them.
+            self._let_go(self.machine(session))
         if session.workspace.state == "running":
             self.busy(session)
             self.machine(session).idle = self._clock.call_in(IDLE_SECONDS, lambda: self._pause(session))

@@ -75,7 +75,20 @@ ROWS: Final = (
         "No event of its own is documented, so none is emitted.",
     ),
     Row("input.steer-conflict", "contract §7", "A steer with no turn running is refused with conflict."),
+    Row(
+        "input.steer-between",
+        "contract §7",
+        "Between two queued turns, while the next one's servers are connected to, a steer reaches that one.",
+        "The sources refuse a steer when no turn runs; here one is about to, and its message was taken long ago.",
+    ),
     Row("input.cancel-never-refused", "contract §7", "Cancel is accepted with nothing to cancel, and does nothing."),
+    Row(
+        "input.cancel-unbegun",
+        "contract §7",
+        "A turn that is cancelled before it has begun shows turn.started, then turn.ended.",
+        "The sources do not say. A reader that waits for turn.ended must not hang, and one that pairs the two must not "
+        "meet an end without a beginning.",
+    ),
     Row("input.cancel-settles", "contract §7", "Cancel settles the turn as cancelled, with no error."),
     Row(
         "input.cancel-status",

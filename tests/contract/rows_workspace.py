@@ -55,6 +55,25 @@ ROWS: Final = (
         "Scripted by the setting workspace_recovery, as nothing else makes it fail.",
     ),
     Row("workspace.recovery-retried", _SOURCE, "After a failed recovery the next message tries again."),
+    Row(
+        "workspace.cycle",
+        "contract §10",
+        "From start to rebuilding: a pause keeps everything, a rebuilt workspace has its clone and its seeds again and "
+        "what else was written no more.",
+    ),
+    Row(
+        "workspace.connections",
+        "contract §5",
+        "Connections to MCP servers are closed when the workspace is reclaimed, when its session is deleted and when "
+        "its tools are replaced; a pause keeps them, and a turn keeps those it began with.",
+        "The sources do not say what becomes of connections; a paused workspace is the same one when it wakes.",
+    ),
+    Row(
+        "workspace.replaced-while-connecting",
+        "contract §5",
+        "Tools replaced while their servers are being connected to are those the turn begins with.",
+        "The sources do not say; a PUT that was answered must not be lost.",
+    ),
     Row("workspace.deleted", _SOURCE, "Nothing falls due for a deleted session."),
     Row("workspace.each-its-own", _SOURCE, "Each session's workspace has its own time."),
 )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from emulator.runtime.simulated import SimulatedServer
 from tests.contract.steps import (
+    WAIT,
     at_once,
     function,
     hold,
@@ -18,6 +22,7 @@ from tests.contract.steps import (
     session_with,
     status,
     types,
+    until,
 )
 
 if TYPE_CHECKING:
@@ -285,7 +290,7 @@ def test_a_cancelled_session_takes_the_next_message(api: Api) -> None:
     assert [turn["status"] for turn in api.turns(session)] == ["cancelled", "working"]
 
 
-@pytest.mark.behaviour("input.cancel-settles")
+@pytest.mark.behaviour("input.cancel-settles", "input.cancel-unbegun")
 @pytest.mark.gobare(pace="realistic")
 def test_a_turn_can_be_cancelled_before_it_has_begun(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     hold(api, monkeypatch)
@@ -293,9 +298,11 @@ def test_a_turn_can_be_cancelled_before_it_has_begun(api: Api, monkeypatch: pyte
     api.say(session, "Hello")
     assert api.send(session, CANCEL).status == 202
     (turn,) = api.turns(session)
-    assert (turn["status"], turn["started_at"]) == ("cancelled", None)
     assert status(api, session) == "idle"
-    assert types(api.events(session)) == ["user.message", "sandbox.created", "turn.ended"]
+    events = api.events(session)
+    assert types(events) == ["user.message", "sandbox.created", "turn.started", "turn.ended"]
+    times = [event["created_at"] for event in events[2:]]
+    assert (turn["status"], turn["started_at"], turn["completed_at"]) == ("cancelled", *times)
 
 
 @pytest.mark.behaviour("input.cancel-race")
@@ -314,3 +321,36 @@ def test_an_answer_and_a_cancel_at_once_settle_the_turn_once(api: Api) -> None:
         assert set(outcomes) <= {"accepted", "already_resolved", 202, 404}
     assert types(api.events(session)).count("turn.ended") == 1
     assert status(api, session) == "idle"
+
+
+@pytest.mark.behaviour("input.steer-between")
+def test_a_steer_between_two_turns_reaches_the_next(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    @api.emulator.agent
+    async def agent(turn: Turn) -> None:
+        if turn.number == 1:
+            await turn.ask("Which?")
+        await turn.say(f"{turn.number}: {turn.steers}")
+
+    gate, reached = asyncio.Event(), threading.Event()
+
+    async def connect(self: SimulatedServer) -> None:
+        reached.set()
+        await gate.wait()
+
+    session = api.session({"input": "first"})
+    for text in ("second", "third"):
+        api.say(session, text)
+    monkeypatch.setattr(SimulatedServer, "connect", connect)
+    api.put(f"/v1/sessions/{session}/tools", {"tools": [{"type": "mcp", "name": "docs", "command": "docs"}]})
+    answering = threading.Thread(target=lambda: api.emulator.answer("a"))
+    answering.start()
+    try:
+        assert reached.wait(WAIT)
+        sent = threading.Thread(target=lambda: api.send(session, steer("Faster.")))
+        sent.start()
+        until(lambda: bool(api.emulator.socket.deployment.engine._between[session]), "the steer was taken")
+    finally:
+        api.emulator.loop.loop.call_soon_threadsafe(gate.set)
+        answering.join(WAIT)
+    sent.join(WAIT)
+    assert said(api, session) == ["1: []", "2: ['Faster.']", "3: []"]

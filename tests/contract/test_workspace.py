@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from emulator.domain.scenario import SimulatedDescription, SimulatedTool
+from emulator.domain.tools import McpTool, ToolSet
+from emulator.runtime.simulated import SimulatedServer
 
 if TYPE_CHECKING:
     from tests.support import Api
@@ -269,3 +274,128 @@ def test_each_workspace_has_its_own_time(api: Api) -> None:
     assert (state(api, first), state(api, second)) == ("paused", "running")
     api.emulator.clock.advance(IDLE / 2)
     assert (state(api, first), state(api, second)) == ("paused", "paused")
+
+
+@pytest.mark.behaviour("workspace.cycle", "workspace.recover")
+@pytest.mark.gobare(repositories=[{"full_name": "acme/site", "files": {"README.md": "# Site"}}])
+def test_the_whole_life_of_a_workspace(api: Api) -> None:
+    seed = {"path": "seed.txt", "data": b64encode(b"seeded").decode()}
+    session_id = api.session({"environment": {"repo": "acme/site", "files": [seed]}})
+
+    def files() -> dict[str, str]:
+        tree = api.get(f"/v1/sessions/{session_id}/files").json["data"]
+        return {
+            entry["path"]: api.get(f"/v1/sessions/{session_id}/files/content?path={entry['path']}").json["content"]
+            for entry in tree
+        }
+
+    def write(path: str) -> None:
+        body = {"files": [{"path": path, "data": b64encode(b"live").decode()}]}
+        assert api.post(f"/v1/sessions/{session_id}/files", body).status == 200
+        api.post(f"/v1/sessions/{session_id}/files/refresh")
+
+    assert api.get(f"/v1/sessions/{session_id}/files").json["state"] == "missing"
+    api.say(session_id, "go")
+    write("live.txt")
+    write("seed.txt")
+    written = {"README.md": "# Site", "live.txt": "live", "seed.txt": "live"}
+    assert files() == written
+    api.emulator.clock.advance(IDLE)
+    assert (state(api, session_id), files()) == ("paused", written)
+    api.say(session_id, "ask")
+    assert (state(api, session_id), files()) == ("running", written)
+    api.emulator.clock.advance(LIFE)
+    assert state(api, session_id) == "destroyed"
+    assert [turn["status"] for turn in api.turns(session_id)] == ["completed", "failed"]
+    api.say(session_id, "go")
+    assert (state(api, session_id), files()) == ("running", {"README.md": "# Site", "seed.txt": "seeded"})
+    assert sandbox(api, session_id) == [CREATED, PAUSED, RESUMED, CREATED]
+
+
+DOCS = {"type": "mcp", "name": "docs", "url": "https://docs.example.com"}
+WIKI = {"type": "mcp", "name": "wiki", "url": "https://wiki.example.com"}
+
+
+@pytest.fixture
+def connections(api: Api, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is done to connections, as it is done."""
+    done: list[str] = []
+
+    def reach(session: Any, tool: Any) -> Any:
+        class Server(SimulatedServer):
+            async def connect(self) -> None:
+                done.append(f"connect {tool.name}")
+
+            async def close(self) -> None:
+                done.append(f"close {tool.name}")
+
+        return Server(None)
+
+    monkeypatch.setattr(api.emulator.socket.deployment.engine.workspaces, "_reach", reach)
+    return done
+
+
+@pytest.mark.behaviour("workspace.connections")
+def test_connections_are_closed_with_their_workspace_and_not_with_a_pause(api: Api, connections: list[str]) -> None:
+    session_id = api.session({"input": "go", "agent": {"tools": [DOCS]}})
+    api.emulator.clock.advance(IDLE)
+    api.say(session_id, "ask")
+    assert connections == ["connect docs"]
+    api.emulator.clock.advance(LIFE)
+    api.get("/v1/sessions")
+    assert connections == ["connect docs", "close docs"]
+    api.say(session_id, "go")
+    api.delete(f"/v1/sessions/{session_id}")
+    assert connections == ["connect docs", "close docs"] * 2
+
+
+@pytest.mark.behaviour("workspace.connections")
+def test_connections_are_closed_when_the_tools_are_replaced(api: Api, connections: list[str]) -> None:
+    session_id = api.session({"input": "go", "agent": {"tools": [DOCS]}})
+    api.put(f"/v1/sessions/{session_id}/tools", {"tools": [WIKI]})
+    api.get("/v1/sessions")
+    assert connections == ["connect docs", "close docs"]
+    api.say(session_id, "ask")
+    api.put(f"/v1/sessions/{session_id}/tools", {"tools": []})
+    api.get("/v1/sessions")
+    assert connections[2:] == ["connect wiki"]
+    api.emulator.answer("a")
+    api.get("/v1/sessions")
+    assert connections[2:] == ["connect wiki", "close wiki"]
+
+
+@pytest.mark.behaviour("workspace.replaced-while-connecting")
+def test_tools_replaced_while_servers_connect_are_not_lost(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    done: list[str] = []
+
+    @api.emulator.agent
+    async def agent(turn: Any) -> None:
+        seen.append([tool["name"] for tool in turn.session.tools])
+        await turn.mcp("wiki", "search")
+
+    engine = api.emulator.socket.deployment.engine
+    session_id = api.session({"agent": {"tools": [DOCS]}})
+    found = engine.world.find_session(session_id)
+    assert found is not None
+    wiki = ToolSet([McpTool(name="wiki", url="https://wiki.example.com")])
+
+    def reach(session: Any, tool: Any) -> Any:
+        class Server(SimulatedServer):
+            async def connect(self) -> None:
+                done.append(f"connect {tool.name}")
+                if tool.name == "docs":
+                    engine.replace_tools(*found, wiki)
+
+            async def close(self) -> None:
+                done.append(f"close {tool.name}")
+
+        return Server(
+            SimulatedDescription(tools={"search": SimulatedTool(content=[{"type": "text", "text": "found"}])})
+        )
+
+    monkeypatch.setattr(engine.workspaces, "_reach", reach)
+    api.say(session_id, "go")
+    assert done == ["connect docs", "close docs", "connect wiki"]
+    assert seen == [["wiki"]]
+    assert [turn["status"] for turn in api.turns(session_id)] == ["completed"]
