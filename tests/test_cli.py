@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import jsonschema
@@ -281,15 +281,26 @@ def test_it_serves_in_this_process_and_puts_everything_back(monkeypatch: pytest.
     assert (signal.getsignal(signal.SIGTERM), threading.active_count()) == before
 
 
-def other(value: Any) -> Any:
-    """A value that is not the default, of the same type."""
+LISTS: Final[dict[str, list[Any]]] = {
+    "disabled_tools": ["browse"],
+    "connections": [{"label": "Other", "connector": "openai", "model": "gpt"}],
+    "profiles": [{"name": "staging", "is_default": True, "variable_count": 4}],
+    "provider_answers": [{"key": "*-rejected", "outcome": "rejected", "message": "It was revoked."}],
+    "repositories": [{"full_name": "acme/app", "branch": "trunk", "clone_error": None, "files": None}],
+}
+
+
+def other(name: str, value: Any) -> Any:
+    """A value of a setting that is not the default, of the same type."""
     match value:
         case bool():
             return not value
         case int() | float():
             return value + 3
         case list():
-            return [{"label": "Other", "connector": "openai", "model": "gpt"}] if value else ["browse"]
+            return LISTS.get(name, ["other"])
+        case "":
+            return "http://127.0.0.1:4747"
     return {
         "virtual": "real",
         "real": "virtual",
@@ -302,7 +313,7 @@ def other(value: Any) -> Any:
 
 
 def test_every_setting_is_a_flag_and_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = {name: other(value) for name, value in as_json(cli.SERVE_DEFAULTS).items()}
+    wanted = {name: other(name, value) for name, value in as_json(cli.SERVE_DEFAULTS).items()}
     flags: list[str] = []
     for n, (name, value) in enumerate(wanted.items()):
         text = value if isinstance(value, str) else json.dumps(value)
