@@ -178,7 +178,7 @@ class Emulator(Handle):
 
     def rest(self, seconds: float) -> bool:
         """Wait until every agent is at rest, at most real `seconds`. Whether they are."""
-        return self.run(self.socket.deployment.engine.settle(seconds))
+        return self.run(self.socket.deployment.engine.rest.settle(seconds))
 
     def __enter__(self) -> Emulator:
         return self.start()

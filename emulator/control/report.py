@@ -28,7 +28,7 @@ def report(deployment: Deployment) -> dict[str, Any]:
         "running_turns": _running(engine),
         "undelivered_webhooks": _undelivered(deployment),
         "unused_faults": [],
-        "agent_not_at_rest": list(engine.not_at_rest),
+        "agent_not_at_rest": list(engine.rest.missed),
         "script_errors": _script_errors(engine),
         "findings": [],
     }
@@ -140,7 +140,7 @@ def _turns_of(engine: Engine, session: Session) -> list[tuple[Any, str]]:
     queued = [(turn, "queued") for turn in session.queue]
     if session.current is None:
         return queued
-    return [(session.current, "waiting" if engine.at_rest(session) else "running"), *queued]
+    return [(session.current, "waiting" if engine.rest.has(session) else "running"), *queued]
 
 
 def _script_errors(engine: Engine) -> list[dict[str, Any]]:

@@ -33,7 +33,7 @@ async def get_clock(call: Call) -> Any:
 async def advance_clock(call: Call) -> Any:
     """Move the clock forward. What falls due happens in order, and the agent comes to rest after each."""
     body: wire.Advance = call.body
-    await call.deployment.engine.advance(body.seconds)
+    await call.deployment.engine.rest.advance(body.seconds)
     return {"now": call.world.now()}
 
 
@@ -91,4 +91,4 @@ async def settle(call: Call) -> Any:
     """Wait until every agent is at rest, and tell whether it came to that in time."""
     body: wire.SettleRequest = call.body
     seconds = call.world.settings.rest_seconds if body.timeout is None else body.timeout
-    return {"at_rest": await call.deployment.engine.settle(seconds)}
+    return {"at_rest": await call.deployment.engine.rest.settle(seconds)}

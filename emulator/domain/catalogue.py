@@ -7,7 +7,7 @@ everybody; agents and profiles belong to one organization.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from emulator.domain.limits import AGENTS, NAME
@@ -171,7 +171,7 @@ class SavedAgent:
     model: str | None = None
     model_credential_id: str | None = None
     instructions: str | None = None
-    tools: ToolSet = ToolSet()
+    tools: ToolSet = field(default_factory=ToolSet)
     request_id: str | None = None
 
     @property

@@ -13,8 +13,8 @@ from emulator.domain.access import DEFAULT_ORGANIZATION, DEFAULT_SCOPES, Access,
 from emulator.domain.catalogue import Agents, Profiles
 from emulator.domain.connections import Connections
 from emulator.domain.event_log import Codec, EventLog
-from emulator.domain.index import Index
 from emulator.domain.idempotency import Keys
+from emulator.domain.index import Index
 from emulator.domain.limits import GENERAL_PER_MINUTE, SESSIONS_PER_MINUTE, TREE_DEPTH, Budget
 from emulator.domain.previews import Addresses
 from emulator.domain.transcript import Transcript

@@ -1,4 +1,4 @@
-"""The engine: takes input, runs turns, and knows when the agent is at rest.
+"""The engine: takes input and runs turns.
 
 Law: every change to a session goes through here, one command at a time; after each the feed is
 pumped and timers are set. What a verb of the script does is in `turn`; what the states allow is in
@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from emulator.clock import monotonic
 from emulator.domain.connections import NO_MODEL
 from emulator.domain.scenario import Facts
 from emulator.refusals import Refusal, not_found, reset_meanwhile
@@ -21,9 +20,9 @@ from emulator.runtime.actions import Actions
 from emulator.runtime.fault import Fault, fault_of
 from emulator.runtime.publications import Publications
 from emulator.runtime.publishing import Publishing
-from emulator.runtime.rest import until_rest
+from emulator.runtime.rest import Rest
 from emulator.runtime.run import Failed, Run, ScriptError, TurnOver
-from emulator.runtime.stepping import Holder, Steps, current_steps
+from emulator.runtime.stepping import Holder, Steps
 from emulator.runtime.turn import Turn as TurnVerbs
 from emulator.runtime.workspaces import RequiredServersDown, Start, Workspaces
 
@@ -72,17 +71,15 @@ class Engine:
         self.actions = Actions(clock, feed, self._runs)
         self.script_errors: list[Fault] = []
         self.unmatched: list[dict[str, Any]] = []
-        self.not_at_rest: list[dict[str, Any]] = []
         self.blocked: list[str] = []
         self._holder = holder
-        self._deliveries = deliveries
         self._locks: dict[str, asyncio.Lock] = {}
         # What scripts keep for each session.
         self.states: dict[str, dict[str, Any]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._closing = False
         # Sessions between two turns, one settled and the next about to begin; with what steers that one.
         self._between: dict[str, list[str]] = {}
+        self.rest = Rest(world, clock, self._runs, self._between, deliveries, self.publications)
 
     # Sessions
 
@@ -210,76 +207,19 @@ class Engine:
                     self.workspaces.rest(session)
                 self.feed.pump(organization)
 
-    # Rest
-
     def finished(self, session: Session) -> bool:
         """Whether no turn is open and none about to begin."""
         return not session.busy and session.id not in self._between
 
-    def at_rest(self, session: Session) -> bool:
-        """Whether nothing of a session can go on without somebody outside."""
-        if self._closing:
-            return True
-        if session.id in self._between:
-            return False
-        run = self._runs.get(session.id)
-        # An agent that waits for rest does not wait for itself.
-        return run is None or run.at_rest or run.steps is current_steps()
-
-    async def rest(self, session: Session, request_id: str | None = None) -> bool:
-        """Wait until a session is at rest, at most `rest_seconds` of real time; then report it.
-
-        Gives whether it came to rest.
-        """
-        restless = await until_rest(lambda: () if self.at_rest(session) else (session.id,), self._runs, self._bound)
-        self._report_unrest(restless, request_id)
-        return not restless
-
-    async def rest_all(self, seconds: float | None = None, *, report: bool = True) -> bool:
-        """Wait until every session is at rest, as `rest` does for one, and no webhook is due or under way.
-
-        `seconds` is another bound.
-        """
-        until = monotonic() + (self._bound if seconds is None else seconds)
-        restless = await until_rest(self._restless, self._runs, until - monotonic())
-        quiet = True
-        while not restless and self._deliveries.busy and quiet:
-            # Who is told of something may do something.
-            quiet = await self._deliveries.quiet(until - monotonic())
-            restless = await until_rest(self._restless, self._runs, until - monotonic())
-        if report:
-            self._report_unrest(restless, None)
-        return not restless and quiet
-
-    async def settle(self, seconds: float) -> bool:
-        """Wait as `rest_all` does, and for what turns left to be published. Gives whether all came to rest."""
-        until = monotonic() + seconds
-        while await self.rest_all(max(0.0, until - monotonic()), report=False):
-            if not self.publications.soon:
-                return True
-            if not await self.publications.wait(until):
-                return False
-        return False
-
-    async def advance(self, seconds: float) -> int:
-        """Move the clock, the agent coming to rest after each deadline; one bound holds for all of it together."""
-        until = monotonic() + self._bound
-
-        async def settle() -> None:
-            # Those that can run get their turn, however long another one kept everybody waiting.
-            await self.rest_all(max(0.05, until - monotonic()))
-
-        return await self.clock.advance(seconds, settle)
-
     async def reply_when_ready(self, session: Session, request_id: str) -> None:
         """Hold the reply to an input as long as the pace asks for (design, "Pace")."""
         if self.world.settings.pace == "instant":
-            await self.rest(session, request_id)
+            await self.rest.of(session, request_id)
             self._check_exists(session)
 
     async def close(self) -> None:
         """Stop everything that runs, and wait until it has."""
-        self._closing = True
+        self.rest.over = True
         for run in self._runs.values():
             run.over = True
         tasks = self._tasks | {task for run in self._runs.values() for task in run.steps.tasks()}
@@ -318,7 +258,7 @@ class Engine:
     # Inside
 
     def _check_exists(self, session: Session) -> None:
-        if self._closing:
+        if self.rest.over:
             raise reset_meanwhile()
         if session.deleted:
             raise not_found(f"No session {session.id!r}.")
@@ -375,14 +315,14 @@ class Engine:
                 self._settle(run, "fail", {"code": failed.code, "message": failed.message})
         except asyncio.CancelledError:
             # Somebody cancelled the turn, deleted the session or stopped the emulator.
-            if not turn.settled and not session.deleted and not self._closing:
+            if not turn.settled and not session.deleted and not self.rest.over:
                 self._script_failed(run, ScriptError("the agent's task was cancelled by its own code"))
         except TurnOver as over:
-            if not turn.settled and not session.deleted and not self._closing:
+            if not turn.settled and not session.deleted and not self.rest.over:
                 self._script_failed(run, over)
         except BaseException as error:
             # pytest.fail and its like are not Exceptions, and are as much the script's failure.
-            if session.deleted or self._closing:
+            if session.deleted or self.rest.over:
                 return
             self._script_failed(run, error)
         else:
@@ -396,7 +336,7 @@ class Engine:
         fault = fault_of(run, error)
         self.script_errors.append(fault)
         LOG.error("script error in session %s, at %s: %s", fault.session_id, fault.where, fault.message)
-        if not run.turn.settled and not run.session.deleted and not self._closing:
+        if not run.turn.settled and not run.session.deleted and not self.rest.over:
             told = f"The script failed at {fault.where}: {fault.message}"
             self._settle(run, "fail", {"code": "internal_error", "message": told})
             # The error may be that of a task beside the script, which then waits for nothing any more.
@@ -437,7 +377,8 @@ class Engine:
             except Refusal as refused:
                 self._between.pop(session.id, None)
                 problem = refused.problem if isinstance(refused, RequiredServersDown) else refused.message
-                self._end_next(organization, session, "fail", {"code": refused.code, "message": problem}, origin="sandbox")
+                error = {"code": refused.code, "message": problem}
+                self._end_next(organization, session, "fail", error, origin="sandbox")
                 self.feed.pump(organization)
                 self._go_on(organization, session)
                 return
@@ -484,23 +425,6 @@ class Engine:
             model=session.agent.model,
             tools=run.tools.names(self.world.settings.disabled_tools),
         )
-
-    @property
-    def _bound(self) -> float:
-        return self.world.settings.rest_seconds
-
-    def _restless(self) -> list[str]:
-        if self._closing:
-            return []
-        return [*self._between, *(run.session.id for run in self._runs.values() if not self.at_rest(run.session))]
-
-    def _report_unrest(self, restless: Sequence[str], request_id: str | None) -> None:
-        for session_id in restless:
-            run = self._runs.get(session_id)
-            turn_id = None if run is None else run.turn.id
-            told = {"session_id": session_id, "turn_id": turn_id, "request_id": request_id}
-            if told not in self.not_at_rest:
-                self.not_at_rest.append(told)
 
     def _blocked(self, run: Run, stack: str) -> None:
         """Called by the watchdog, from its own thread."""
