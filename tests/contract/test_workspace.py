@@ -376,16 +376,16 @@ def test_tools_replaced_while_servers_connect_are_not_lost(api: Api, monkeypatch
 
     engine = api.emulator.socket.deployment.engine
     session_id = api.session({"agent": {"tools": [DOCS]}})
-    found = engine.world.find_session(session_id)
-    assert found is not None
-    wiki = ToolSet([McpTool(name="wiki", url="https://wiki.example.com")])
+    organization = engine.world.organization("default")
+    session = organization.session(session_id)
+    wiki = ToolSet((McpTool(name="wiki", url="https://wiki.example.com"),))
 
-    def reach(session: Any, tool: Any) -> Any:
+    def reach(_: Any, tool: Any) -> Any:
         class Server(SimulatedServer):
             async def connect(self) -> None:
                 done.append(f"connect {tool.name}")
                 if tool.name == "docs":
-                    engine.replace_tools(*found, wiki)
+                    engine.replace_tools(organization, session, wiki)
 
             async def close(self) -> None:
                 done.append(f"close {tool.name}")

@@ -12,8 +12,9 @@ import pytest
 from emulator.domain import files, transitions
 from emulator.domain.event_log import EventLog
 from emulator.domain.files import Blob
-from emulator.domain.session import Action, Agent, Preview, Session, Turn, Workspace
+from emulator.domain.session import Action, Agent, Session, Turn
 from emulator.domain.transitions import IllegalTransition
+from emulator.domain.workspace import Preview, Workspace
 from emulator.ids import Ids
 
 if TYPE_CHECKING:
