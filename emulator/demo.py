@@ -55,6 +55,8 @@ class Unexpected(Exception):
 async def assistant(turn: Turn) -> None:
     """The agent of the demonstration: it looks the order up with the program's own function."""
     order = await turn.call("lookup_order", order_id="A-4471")
+    if order.success:
+        await turn.write("/workspace/outputs/order.json", json.dumps({"order_id": "A-4471", **order.json()}))
     await turn.say(f"It is {order.json()['status']}." if order.success else "I could not look it up.")
 
 
@@ -165,6 +167,12 @@ def main_job(walk: Walk) -> None:
     walk.step("The turn has ended")
     turn = walk.send("GET", f"{path}/turns/{action['turn_id']}", status=200)
     walk.check(turn["status"] == "completed" and turn["error"] is None, "it completed")
+
+    walk.step("Fetch the file it left behind")
+    artifacts = walk.send("GET", f"{path}/artifacts?turn_id={turn['id']}", status=200)["data"]
+    walk.check([artifact["path"] for artifact in artifacts] == ["/workspace/outputs/order.json"], "it was published")
+    order = walk.send("GET", f"{path}/artifacts/{artifacts[0]['id']}/content", status=200)
+    walk.check(order == {"order_id": "A-4471", "status": "shipped"}, "its bytes are what the agent wrote")
 
     walk.step("Read the conversation")
     items = walk.send("GET", f"{path}/items?order=asc", status=200)["data"]
