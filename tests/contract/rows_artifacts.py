@@ -69,7 +69,7 @@ ROWS: Final = (
         "artifacts.archive-turn",
         _SOURCE,
         "With `turn_id` an entry is at its path in the workspace, under outputs.",
-        "One guide reads ./changes.patch once unpacked, without outputs/; the API's pages say the workspace's own paths.",
+        "One guide reads ./changes.patch once unpacked, without outputs/; the API's pages: the workspace's own paths.",
     ),
     Row("artifacts.archive-all", _SOURCE, "Without it each entry is behind the id of its turn."),
     Row("artifacts.archive-names", _SOURCE, "Names that are long or not ASCII come out of the archive as they were."),
