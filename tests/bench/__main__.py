@@ -8,7 +8,7 @@ from typing import Final
 
 from tests.bench.harness import Line, now
 
-BENCHES: Final = ("fixture", "plugin", "start", "tools", "loop", "replay", "scale", "streams", "webhooks")
+BENCHES: Final = ("fixture", "plugin", "start", "tools", "loop", "replay", "scale", "streams", "webhooks", "hammer")
 
 
 def main(names: list[str]) -> int:

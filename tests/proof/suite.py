@@ -1,7 +1,8 @@
 """The proof as a part of every run: each test's answers are held against the document, and what the run
 has reached is counted at its end.
 
-A run of everything fails when a cell was neither reached nor explained. A run of a part only counts.
+A run of everything fails when a cell was neither reached nor explained. A run of a part only counts (with
+`-v` it lists what it did not reach).
 """
 
 from __future__ import annotations
@@ -78,9 +79,10 @@ class Proof:
             return
         cells, missing, needless = coverage.cells(), self._missing(), self._needless()
         reasons = len(explained(cells - self._reached))
-        if not self._selected:
+        if not self._selected or terminalreporter.verbosity > 0:
             for cell in missing:
                 terminalreporter.line(f"not reached, and no reason given: {cell}", red=True)
+        if not self._selected:
             for pattern in needless:
                 terminalreporter.line(f"reached, or not there, in spite of the reason for: {pattern}", red=True)
         terminalreporter.line(
