@@ -49,7 +49,7 @@ def test_the_python_snippets_pass_as_they_stand(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 passed" in done.stdout
+    assert "3 passed" in done.stdout
 
 
 def test_the_fixture_takes_about_ten_lines() -> None:
@@ -110,7 +110,7 @@ def test_the_settings_table_is_complete_and_true() -> None:
 
 
 def test_the_verbs_table_names_every_verb() -> None:
-    table = README.partition("### The verbs of a turn")[2].partition("\n## ")[0]
+    table = README.partition("### The verbs of a turn")[2].partition("\n##")[0]
     named = set(re.findall(r"`(\w+)\(", table))
     verbs = {name for name in vars(Turn) if not name.startswith("_")} - {"call_with"}
     assert named - {"json"} == verbs
