@@ -59,6 +59,20 @@ def test_the_service_starts_plays_its_scenario_and_is_healthy(variables: dict[st
     assert not healthy(served.url)
 
 
+@pytest.mark.parametrize(
+    ("variables", "hosts"),
+    [({}, ["host.docker.internal"]), ({"GOBARE_WEBHOOK_HOSTS": "app"}, ["host.docker.internal", "app"])],
+)
+def test_webhooks_reach_this_machine_and_the_services_that_are_named(
+    variables: dict[str, str], hosts: list[str]
+) -> None:
+    assert SERVICE["extra_hosts"] == ["host.docker.internal:host-gateway"]
+    env = {name: substituted(text, **variables) for name, text in SERVICE["environment"].items()}
+    with Served(command=(*COMMAND, *command()), env=env) as served:
+        assert ask(served.url, "GET", "/_emulator/settings").json["webhook_hosts"] == hosts
+        served.stop()
+
+
 def test_the_port_is_published_on_loopback_only() -> None:
     assert SERVICE["ports"] == ["127.0.0.1:4747:4747"]
     assert "network_mode" not in SERVICE
