@@ -16,13 +16,16 @@ from hypothesis import Phase, given, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.config import SchemathesisConfig
 from schemathesis.core.result import Ok
+from schemathesis.core.transport import Response
 from schemathesis.generation.modes import GenerationMode
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
+    ensure_resource_availability,
     negative_data_rejection,
     response_headers_conformance,
     response_schema_conformance,
     status_code_conformance,
+    use_after_free,
 )
 
 from emulator import Emulator
@@ -50,6 +53,7 @@ CHECKS: Final[list[Any]] = [
 ]
 # A few of each; `--proof-examples` says how many else.
 EXAMPLES: Final = 12
+SCENARIOS, STEPS, LED = 4, 20, 6
 SCHEMA: Final = schemathesis.openapi.from_dict(openapi.document(), config=SchemathesisConfig.from_dict(CONFIG))
 OPERATIONS: Final = {result.ok().label: result.ok() for result in SCHEMA.get_all_operations() if isinstance(result, Ok)}
 # What there is to get wrong: the path is given.
@@ -139,3 +143,28 @@ def ids(where: Place, label: str) -> dict[str, str]:
     """What the path of an operation is filled with."""
     names: list[str] = re.findall(r"\{(\w+)\}", label)
     return {name: where.fill(f"{{{name}}}") for name in names}
+
+
+@pytest.mark.gobare(session_limit=100_000, artifacts_outlive_sessions=False)
+def test_what_one_call_makes_another_finds_until_it_is_deleted(
+    gobare: Emulator, connection: requests.Session, examples: int
+) -> None:
+    found: set[tuple[str, int]] = set()
+
+    class Machine(SCHEMA.as_state_machine()):  # type: ignore[misc]
+        def setup(self) -> None:
+            gobare.reset()
+
+        def call(self, case: Case[Any], **_: Any) -> Response:
+            response = Response.from_any(send(gobare, connection, case))
+            found.add((case.operation.label, response.status_code))
+            return response
+
+        def validate_response(self, response: Response, case: Case[Any], **_: Any) -> None:
+            checks = [*CHECKS, use_after_free, ensure_resource_availability]
+            case.validate_response(response, checks=checks, recorder=self.recorder)
+
+    Machine.run(settings=settled(max(SCENARIOS, examples // 4), stateful_step_count=STEPS))
+    # What takes an id has been given ones of what is there.
+    led = {label for label, status in found if status < 300 and "{" in label}
+    assert len(led) >= LED, sorted(led)
