@@ -412,6 +412,16 @@ def test_a_published_workspace_is_not_reclaimed(api: Api) -> None:
     assert (state(api, session_id), visit(api, path).status) == ("paused", 200)
 
 
+@pytest.mark.behaviour("previews.not-reclaimed")
+def test_nor_is_one_that_was_woken(api: Api) -> None:
+    session_id, path = published(api)
+    api.emulator.clock.advance(IDLE)
+    visit(api, path)
+    api.say(session_id, "ask")
+    api.emulator.clock.advance(2 * LIFE)
+    assert (state(api, session_id), api.turns(session_id)[-1]["status"]) == ("running", "working")
+
+
 @pytest.mark.behaviour("previews.countdown")
 def test_the_two_hours_count_again_once_it_is_unpublished(api: Api) -> None:
     session_id = serving(api)

@@ -143,6 +143,7 @@ def test_a_tree_is_added_up(api: Api) -> None:
     root = api.session({"input": "go"})
     child = api.session({"input": "go", "parent_session_id": root})
     copy = api.post(f"/v1/sessions/{child}/fork").json["id"]
+    assert told(api, copy) == (0, 0, 0, 0)
     api.say(copy, "go")
     api.session({"input": "go"})
     api.emulator.clock.advance(IDLE)

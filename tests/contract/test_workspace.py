@@ -349,6 +349,17 @@ def test_connections_are_closed_with_their_workspace_and_not_with_a_pause(api: A
     assert connections == ["connect docs", "close docs"] * 2
 
 
+@pytest.mark.behaviour("workspace.connections", "workspace.reclaim")
+def test_an_idle_workspace_is_reclaimed_with_its_connections(api: Api, connections: list[str]) -> None:
+    session_id = api.session({"input": "ask", "agent": {"tools": [DOCS]}})
+    api.emulator.clock.advance(LIFE - 10)
+    api.emulator.answer("a")
+    api.emulator.clock.advance(10)
+    api.get("/v1/sessions")
+    assert (state(api, session_id), connections) == ("destroyed", ["connect docs", "close docs"])
+    assert [turn["status"] for turn in api.turns(session_id)] == ["completed"]
+
+
 @pytest.mark.behaviour("workspace.connections")
 def test_connections_are_closed_when_the_tools_are_replaced(api: Api, connections: list[str]) -> None:
     session_id = api.session({"input": "go", "agent": {"tools": [DOCS]}})
