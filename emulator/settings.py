@@ -270,6 +270,8 @@ def _kinds() -> dict[str, Any]:
 
 def _check(name: str, value: Any) -> Any:
     checked = _checked(name, value, _kinds()[name])
+    if name == "public_url" and checked and not checked.startswith(("http://", "https://")):
+        raise SettingError(f"`{name}` is an http or https address, not {value!r}.")
     low = _MINIMUM.get(name)
     if low is not None and not low <= checked <= _MAXIMUM:
         raise SettingError(f"`{name}` is from {low:g} to {_MAXIMUM}, not {checked:g}.")

@@ -30,7 +30,7 @@ def streamed(api: Api, root: str) -> list[str]:
     """The sessions whose context events a root's stream replays."""
     last = api.emulator.events()[-1]["seq"]
     with api.stream(f"/v1/events?root={root}&last_event_id=0") as frames:
-        seen = []
+        seen: list[tuple[int, str]] = []
         while not seen or seen[-1][0] != last:
             frame = frames.event()
             assert frame is not None

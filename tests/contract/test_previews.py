@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from emulator.settings import SettingError, Settings, changed
 from tests.contract.calls import NOWHERE, mint
 
 if TYPE_CHECKING:
@@ -282,6 +283,12 @@ def test_the_address_is_where_clients_reach_the_emulator(api: Api, address: str)
     answer = publish(api, serving(api), {"subdomain": "acme"})
     assert answer.json["url"] == f"{address.rstrip('/')}/_preview/acme"
     assert visit(api, "/_preview/acme").status == 200
+
+
+@pytest.mark.behaviour("previews.public-url")
+def test_what_is_no_address_is_refused_where_it_is_set() -> None:
+    with pytest.raises(SettingError, match="`public_url` is an http or https address"):
+        changed(Settings(), {"public_url": "emulator.test"})
 
 
 @pytest.mark.behaviour("previews.type", "previews.everywhere")
