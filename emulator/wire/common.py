@@ -105,12 +105,17 @@ class Deleted(Response):
     deleted: Literal[True]
 
 
+def _as_bytes(schema: dict[str, Any]) -> None:
+    """Make the schema of an object that of bytes: what they are of is for no schema to say."""
+    description = schema["description"]
+    schema.clear()
+    schema.update(type="string", format="binary", description=description)
+
+
 class Bytes(Response):
     """Bytes as they are, whatever their type."""
 
-    model_config = ConfigDict(
-        defer_build=True, json_schema_extra=lambda schema: schema.update(type="string", format="binary")
-    )
+    model_config = ConfigDict(defer_build=True, json_schema_extra=_as_bytes)
 
 
 class OpenApiDocument(Response):
