@@ -30,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def proven(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every answer given while a test ran is as the OpenAPI document says."""
     yield
-    wrong = request.config.stash[PROOF].check()
+    wrong = request.config.stash[PROOF].check(alone="domain" in request.path.parts)
     if wrong and request.node.get_closest_marker("rigged") is None:
         pytest.fail("\n".join(dict.fromkeys(wrong)), pytrace=False)
 

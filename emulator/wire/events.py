@@ -99,12 +99,12 @@ class InputAccepted(Response):
         "input.steer",
         "input.cancel",
     ]
-    outcome: Literal["accepted", "already_resolved", "not_delivered", "no_longer_pending"] | None = Field(
+    outcome: Maybe[Literal["accepted", "already_resolved", "not_delivered", "no_longer_pending"]] = Field(
         default=None, description="What became of an answer."
     )
-    queued: bool | None = Field(default=None, description="Whether a message waits behind a running turn.")
+    queued: Maybe[bool] = Field(default=None, description="Whether a message waits behind a running turn.")
     queue_position: int | None = Field(default=None, description="Its place, from 1.")
-    delivered: bool | None = Field(default=None, description="Whether the sandbox was up to take the context.")
+    delivered: Maybe[bool] = Field(default=None, description="Whether the sandbox was up to take the context.")
 
 
 class EventStream(Response):
@@ -117,5 +117,5 @@ class EventStream(Response):
     seq: int | None = Field(description="The cursor; null on events that are not kept.")
     created_at: Milliseconds
     payload: dict[str, Any]
-    from_seq: int | None = Field(default=None, description="On gobare.replay_truncated: where to resume.")
-    note: str | None = Field(default=None, description="On gobare.replay_truncated: what to do.")
+    from_seq: Maybe[int] = Field(default=None, description="On gobare.replay_truncated: where to resume.")
+    note: Maybe[str] = Field(default=None, description="On gobare.replay_truncated: what to do.")

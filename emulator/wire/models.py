@@ -57,8 +57,8 @@ class ModelCredential(Response):
     connector: str
     model: str = Field(description="The one model it runs.")
     is_default: bool
-    last4: str | None = Field(default=None, description="The end of the key; in the answer to a create only.")
-    verified: bool | None = Field(default=None, description="In the answer to a create only.")
+    last4: Maybe[str] = Field(default=None, description="The end of the key; in the answer to a create only.")
+    verified: Maybe[bool] = Field(default=None, description="In the answer to a create only.")
 
 
 class ModelCredentialList(Page[ModelCredential]):

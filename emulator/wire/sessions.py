@@ -262,10 +262,10 @@ class Item(Response):
         "context",
     ]
     created_at: Milliseconds
-    role: Literal["user", "assistant"] | None = Field(default=None, description="On messages only.")
-    content: str | None = Field(default=None, description="On messages only.")
-    server: str | None = Field(default=None, description="On mcp_unavailable only.")
-    reason: str | None = Field(default=None, description="On mcp_unavailable only.")
+    role: Maybe[Literal["user", "assistant"]] = Field(default=None, description="On messages only.")
+    content: Maybe[str] = Field(default=None, description="On messages only.")
+    server: Maybe[str] = Field(default=None, description="On mcp_unavailable only.")
+    reason: Maybe[str] = Field(default=None, description="On mcp_unavailable only.")
     detail: dict[str, Any] = Field(description="`event` names the event it was made from; the rest is its payload.")
 
 

@@ -129,9 +129,9 @@ class FunctionToolRead(Response):
 
     type: Literal["function"]
     name: str
-    description: str | None = None
-    parameters: dict[str, Any] | None = None
-    timeout_seconds: int | None = None
+    description: Maybe[str] = None
+    parameters: Maybe[dict[str, Any]] = None
+    timeout_seconds: Maybe[int] = None
 
 
 class McpToolRead(Response):
@@ -139,13 +139,13 @@ class McpToolRead(Response):
 
     type: Literal["mcp"]
     name: str
-    url: str | None = None
-    command: str | None = None
-    args: list[str] | None = None
-    env_refs: dict[str, str] | list[str] | None = None
-    allowed_tools: list[str] | None = None
-    required: bool | None = None
-    redacted: list[str] | None = Field(default=None, min_length=1, description="The names of what was held back.")
+    url: Maybe[str] = None
+    command: Maybe[str] = None
+    args: Maybe[list[str]] = None
+    env_refs: Maybe[dict[str, str] | list[str]] = None
+    allowed_tools: Maybe[list[str]] = None
+    required: Maybe[bool] = None
+    redacted: Maybe[list[str]] = Field(default=None, min_length=1, description="The names of what was held back.")
 
 
 class BuiltInRead(Response):

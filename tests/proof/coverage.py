@@ -7,14 +7,13 @@ a state machine, how an action ended, a type of event. So what is added to the A
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from emulator.api.operations import OPERATIONS
 from emulator.domain import session, transitions
 from tests.proof.event_table import EVENTS
-from tests.proof.validation import documents
+from tests.proof.validation import answer_of, documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -64,7 +63,7 @@ def of_exchange(seen: Exchange) -> Iterator[str]:
     if seen.control:
         return
     name, described = documents()[0].find(seen.verb, seen.raw_path)
-    answer = json.loads(seen.body) if seen.body is not None else None
+    answer = answer_of(seen, described)
     if described is None:
         yield "no such path → not_found" if name == "not_found" else f"{_path(seen)} → {name}"
         return

@@ -9,7 +9,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 # Patterns of cells (`*` stands for anything), each with the reason.
-REASONS: Final[Mapping[str, str]] = {}
+REASONS: Final[Mapping[str, str]] = {
+    "*.source cli": "sessions are only made through the API here, never by the command line tool",
+    "*.source console": "nor in a console",
+    "*.source null": "nor before sources were told",
+    "*.approval_mode null": "every session has a mode; the API's own document lets it be null",
+    "SessionEnvironment.state recovering": "a workspace is built again in one step, which nobody can read in between",
+    "Fork.status working": "a fork takes no message along, so nothing runs in it when it is told of",
+    "Fork.status failed": "a fork has had no turn of its own, and so none that failed",
+    "Fork.status requires_action": "nor one that waits",
+    "action approval expired": "only calls have a deadline (contract §8)",
+    "action question expired": "only calls have a deadline (contract §8)",
+    "action approval lost": "only calls are held by the sandbox and can be lost",
+    "action question lost": "only calls are held by the sandbox and can be lost",
+}
 
 
 def explained(cells: Iterable[str]) -> dict[str, str]:
@@ -25,6 +38,7 @@ UNSAYABLE: Final[Mapping[str, str]] = {
     "plain http is accepted": "which hosts are of this machine is a setting",
     "no model connection with id": "which there are is not known to the document",
     "selected connection runs": "what each connection runs is not known to it either",
+    "is the most it may have": "how many there are is a state",
     "does not say which provider|Several providers issue keys": "it would have to hold every prefix of a key",
     "is required with `provider`": "which connectors have no model of their own is told by GET /v1/model-connectors",
     "says whether to add up a tree": "one parameter must be equal to another",

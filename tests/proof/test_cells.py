@@ -105,3 +105,23 @@ def test_a_write_in_flight_keeps_its_key_and_does_not_outlive_a_reset(gobare: Em
     finally:
         connection.close()
     assert (late.status, late.code) == (503, "sandbox_unavailable")
+
+
+def test_a_refresh_does_not_outlive_a_reset(gobare: Emulator, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Server:
+        async def connect(self) -> None:
+            await gobare.socket.reset()
+
+        async def close(self) -> None:
+            pass
+
+    session_id = api.session({"agent": {"tools": [{"type": "mcp", "name": "docs", "url": "http://docs"}]}})
+    monkeypatch.setattr(gobare.socket.deployment.engine.workspaces, "_reach", lambda *_: Server())
+    assert api.get(f"/v1/sessions/{session_id}/files?refresh=1").code == "sandbox_unavailable"
+
+
+def test_every_event_can_be_subscribed_to(api: Api) -> None:
+    schemas = api.get("/v1/openapi.json").json["components"]["schemas"]
+    events = schemas["WebhookSubscription"]["properties"]["events"]["items"]["enum"]
+    assert api.post("/v1/webhooks", {"url": "https://you.example.com", "events": events}).status == 201
+    assert sorted(api.get("/v1/webhooks").json["data"][0]["events"]) == sorted(events)

@@ -80,7 +80,7 @@ def problems(seen: Exchange) -> Iterator[str]:
     document = documents()[seen.control]
     headers = {name.decode(): value.decode("latin-1") for name, value in seen.headers}
     name, described = document.find(seen.verb, seen.raw_path)
-    answer = json.loads(seen.body) if seen.body is not None else None
+    answer = answer_of(seen, described)
     code = answer["error"].get("code") if seen.status >= 400 and isinstance(answer, dict) else None
     if described is None:
         yield from _refused_by_routing(document, seen, name, answer, code)
@@ -88,6 +88,17 @@ def problems(seen: Exchange) -> Iterator[str]:
         yield from _declared(document, seen, described, headers, answer, code)
         yield from _accepted(document, seen, described)
     yield from _heads(seen, described, headers, answer, code)
+
+
+def answer_of(seen: Exchange, described: dict[str, Any] | None) -> Any:
+    """The JSON of an answer, `None` where it has none to be held to: bytes are what they are, whatever their type."""
+    if seen.body is None or (described is not None and seen.status < 400 and not _says_json(seen, described)):
+        return None
+    return json.loads(seen.body)
+
+
+def _says_json(seen: Exchange, described: dict[str, Any]) -> bool:
+    return "application/json" in described["responses"].get(str(seen.status), {}).get("content", {})
 
 
 def _refused_by_routing(document: Document, seen: Exchange, wanted: str, answer: Any, code: Any) -> Iterator[str]:
