@@ -35,7 +35,12 @@ ROWS: Final = (
         "Silent. A seed never overwrites and a live write does, so the two would keep different ones.",
     ),
     Row("files.base64", _SOURCE, "The data of a file is strict base64; an empty file is a file."),
-    Row("files.inline", _SOURCE, "`type` may be left out, and is inline: there is no file_id, url or file."),
+    Row(
+        "files.inline",
+        _SOURCE,
+        "`type` may be left out, and is inline: there is no file_id, url or file.",
+        "One guide sends type file with the text itself as data, which the API's own rules refuse twice.",
+    ),
     Row(
         "files.ceilings", _SOURCE, "5 MiB a file, 10 MiB a request and 50 files, decoded, each refused with its number."
     ),
