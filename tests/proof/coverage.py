@@ -7,11 +7,15 @@ a state machine, how an action ended, a type of event. So what is added to the A
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, get_args
+from urllib.parse import parse_qsl
 
 from emulator.api.operations import OPERATIONS
 from emulator.domain import session, transitions
+from emulator.refusals import CATALOGUE
 from tests.proof.event_table import EVENTS
 from tests.proof.validation import answer_of, documents
 
@@ -106,6 +110,78 @@ def watch_states(reached: set[str]) -> None:
     # The name the sessions know it by.
     session.step = stepped  # type: ignore[attr-defined]
     session.Session.close_action = closed  # type: ignore[method-assign]
+
+
+# What rows of the manifest must hold: every operation, every field and parameter of a request, every code and
+# every event. A row holds what its tests have brought about.
+
+
+@cache
+def promised() -> frozenset[str]:
+    """What there must be a row for."""
+    found = {f"code {code}" for code in CATALOGUE} | {f"event {kind}" for kind in EVENTS}
+    for operation in OPERATIONS:
+        name = f"{operation.verb} {operation.path}"
+        found.add(f"operation {name}")
+        found |= {f"parameter {name} {parameter.name}" for parameter in operation.query}
+        if operation.request is not None:
+            found |= _fields({"$ref": f"#/{operation.request.model.__name__}"}, set())
+    return frozenset(found)
+
+
+def _fields(schema: Any, done: set[str]) -> set[str]:
+    found: set[str] = set()
+    owner = schema["$ref"].rpartition("/")[2] if "$ref" in schema else ""
+    if owner in done:
+        return found
+    if owner:
+        done.add(owner)
+        schema = _schemas()[owner]
+        found |= {f"field {owner}.{key}" for key, entry in schema.get("properties", {}).items() if entry}
+    for entry in (*schema.get("properties", {}).values(), schema.get("items"), *_options(schema)):
+        if isinstance(entry, dict):
+            found |= _fields(entry, done)
+    return found
+
+
+def _options(schema: dict[str, Any]) -> list[Any]:
+    return [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
+
+
+def held_by(seen: Exchange) -> Iterator[str]:
+    """What of it an exchange brings about."""
+    if seen.control:
+        return
+    name, described = documents()[0].find(seen.verb, seen.raw_path)
+    if seen.status >= 400 and seen.body is not None:
+        yield f"code {json.loads(seen.body)['error']['code']}"
+    if described is None:
+        return
+    if seen.status < 300:
+        yield f"operation {name}"
+    yield from (f"parameter {name} {key}" for key, _ in parse_qsl(seen.query.decode("latin-1")))
+    body = described.get("requestBody")
+    if body is not None and seen.sent:
+        with suppress(ValueError, RecursionError):
+            yield from _sent(body["content"]["application/json"]["schema"], json.loads(seen.sent))
+
+
+def _sent(schema: Any, value: Any) -> Iterator[str]:
+    owner = schema["$ref"].rpartition("/")[2] if "$ref" in schema else ""
+    if owner:
+        schema = _schemas()[owner]
+    if isinstance(value, dict):
+        properties = schema.get("properties", {})
+        for key in properties.keys() & value.keys():
+            yield f"field {owner}.{key}"
+            yield from _sent(properties[key], value[key])
+    if isinstance(value, list) and "items" in schema:
+        for entry in value:
+            yield from _sent(schema["items"], entry)
+    with suppress(KeyError, TypeError):
+        for option in _fitting(schema, value):
+            if isinstance(option, dict):
+                yield from _sent(option, value)
 
 
 # The values of enumerations, by where they are: `Turn.status failed`. A list of what is allowed and the

@@ -31,6 +31,7 @@ class Exchange:
     control: bool
     verb: str
     raw_path: bytes
+    query: bytes
     asked: dict[bytes, bytes]
     sent: bytes | None = b""
     status: int = 0
@@ -71,7 +72,7 @@ def _watched(
     call: Callable[[Any, Scope, Receive, Send], Awaitable[None]], recorder: Recorder, control: bool
 ) -> Callable[[Any, Scope, Receive, Send], Awaitable[None]]:
     async def watched(app: Any, scope: Scope, receive: Receive, send: Send) -> None:
-        seen = Exchange(control, scope["method"], scope["raw_path"], dict(scope["headers"]))
+        seen = Exchange(control, scope["method"], scope["raw_path"], scope["query_string"], dict(scope["headers"]))
         part = b""
 
         async def take() -> Message:

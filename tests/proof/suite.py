@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _KEY: Final = "api_coverage"
+_HELD: Final = "api_held"
 _PARTIAL: Final = "api_partial"
 
 
@@ -29,15 +30,17 @@ class Proof:
         self._recorder = exchanges.Recorder()
         self._reached: set[str] = set()
         self._states: set[str] = set()
+        self._held: set[str] = set()
         self._selected = not _whole(config)
         self._worker: dict[str, Any] | None = getattr(config, "workeroutput", None)
         exchanges.install(self._recorder)
         coverage.watch_states(self._states)
 
-    def check(self, *, alone: bool) -> list[str]:
+    def check(self, *, alone: bool, row: bool) -> list[str]:
         """What was wrong with the answers given since the last call.
 
         What a part of the product went through by itself (`alone`) is nothing that a client has brought about.
+        What a test of a `row` of the manifest brings about is held by it.
         """
         if not alone:
             self._reached |= self._states
@@ -48,8 +51,10 @@ class Proof:
                 events = passed["data"]
                 faults = [fault for event in events for fault in validation.of_event(event)]
                 wrong += [f"GET /_emulator/events: {fault}" for fault in faults]
-                self._reached |= {coverage.of_event(event) for event in events}
+                self._reach({coverage.of_event(event) for event in events}, row)
                 continue
+            if row:
+                self._held |= set(coverage.held_by(passed))
             faults = list(validation.problems(passed))
             if not faults:
                 self._reached |= set(coverage.of_exchange(passed))
@@ -57,9 +62,14 @@ class Proof:
                 event, about = validation.frame_problems(frame)
                 faults += about
                 if event is not None:
-                    self._reached.add(coverage.of_event(event))
+                    self._reach({coverage.of_event(event)}, row)
             wrong += [f"{passed}: {fault}" for fault in faults]
         return wrong
+
+    def _reach(self, events: set[str], row: bool) -> None:
+        self._reached |= events
+        if row:
+            self._held |= events
 
     def pytest_deselected(self) -> None:
         self._selected = True
@@ -68,15 +78,16 @@ class Proof:
     def pytest_testnodedown(self, node: Any) -> None:
         output = getattr(node, "workeroutput", {})
         self._reached |= set(output.get(_KEY, ()))
+        self._held |= set(output.get(_HELD, ()))
         self._selected |= output.get(_PARTIAL, True)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         if self._worker is not None:
-            self._worker |= {_KEY: sorted(self._reached), _PARTIAL: self._selected}
+            self._worker |= {_KEY: sorted(self._reached), _HELD: sorted(self._held), _PARTIAL: self._selected}
             return
         self._selected |= exitstatus != pytest.ExitCode.OK
-        if not self._selected and (self._missing() or self._needless()):
+        if not self._selected and (self._missing() or self._needless() or self._unheld()):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -87,6 +98,8 @@ class Proof:
         if not self._selected or terminalreporter.verbosity > 0:
             for cell in missing:
                 terminalreporter.line(f"not reached, and no reason given: {cell}", red=True)
+            for promise in self._unheld():
+                terminalreporter.line(f"held by no row of the manifest: {promise}", red=True)
         if not self._selected:
             for pattern in needless:
                 terminalreporter.line(f"reached, or not there, in spite of the reason for: {pattern}", red=True)
@@ -94,6 +107,9 @@ class Proof:
             f"API coverage: {len(cells & self._reached)} of {len(cells)} cells reached, {reasons} explained, "
             f"{len(missing)} missing{' (a part of the suite)' if self._selected else ''}"
         )
+
+    def _unheld(self) -> list[str]:
+        return sorted(coverage.promised() - self._held)
 
     def _missing(self) -> list[str]:
         left = coverage.cells() - self._reached
