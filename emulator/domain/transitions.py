@@ -46,13 +46,12 @@ TURN: Final[Mapping[tuple[str, str], TurnStatus]] = {
     ("working", "cancel"): "cancelled",
 }
 
-# contract §6, §13.
+# contract §6, §13: time that is paused does not count, so nothing that is paused is reclaimed.
 WORKSPACE: Final[Mapping[tuple[str, str], WorkspaceState]] = {
     ("unknown", "start"): "running",
     ("running", "pause"): "paused",
     ("paused", "resume"): "running",
     ("running", "reclaim"): "destroyed",
-    ("paused", "reclaim"): "destroyed",
     ("destroyed", "recover"): "recovering",
     ("recovery_failed", "recover"): "recovering",
     ("recovering", "start"): "running",

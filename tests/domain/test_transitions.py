@@ -33,7 +33,7 @@ WORKSPACES: Final = """
                  start    pause   resume   reclaim    recover     give_up
 unknown          running  -       -        -          -           -
 running          -        paused  -        destroyed  -           -
-paused           -        -       running  destroyed  -           -
+paused           -        -       running  -          -           -
 destroyed        -        -       -        -          recovering  -
 recovering       running  -       -        -          -           recovery_failed
 recovery_failed  -        -       -        -          recovering  -
