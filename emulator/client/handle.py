@@ -99,7 +99,10 @@ class Handle:
         return self.perform(requests.transcript(session_id))
 
     def settle(self, timeout: float = 5) -> bool:
-        """Wait, at most `timeout` real seconds, until every agent is at rest. Gives whether they are."""
+        """Wait, at most `timeout` real seconds, until every agent is at rest and no webhook delivery is due.
+
+        Gives whether that came.
+        """
         return self.perform(requests.settle(timeout))
 
     def report(self) -> dict[str, Any]:

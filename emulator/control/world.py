@@ -88,7 +88,7 @@ def _shown_settings(call: Call) -> dict[str, Any]:
 
 
 async def settle(call: Call) -> Any:
-    """Wait until every agent is at rest, and tell whether it came to that in time."""
+    """Wait until every agent is at rest and no webhook delivery is due, and tell whether it came to that in time."""
     body: wire.SettleRequest = call.body
     seconds = call.world.settings.rest_seconds if body.timeout is None else body.timeout
     return {"at_rest": await call.deployment.engine.rest.settle(seconds)}

@@ -7,6 +7,7 @@ signed is the exact bytes sent, with the time of the attempt in front.
 from __future__ import annotations
 
 import hmac
+import re
 from dataclasses import dataclass, field
 from hashlib import sha256
 from ipaddress import ip_address
@@ -34,6 +35,8 @@ TYPES: Final = (
 # Seconds between one failed attempt and the next.
 RETRY_SECONDS: Final = (60, 300, 1800, 7200, 21_600)
 PUBLICATION_SECONDS: Final = 30
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?")
 
 DeliveryState: TypeAlias = Literal["pending", "delivered", "dead", "held", "dropped", "cancelled"]
 Does: TypeAlias = Literal[
@@ -218,7 +221,7 @@ def check_url(url: str, hosts: Collection[str]) -> None:
         host, _ = parts.hostname, parts.port
     except ValueError:
         host = None
-    if not host or any(character <= " " or character == "\x7f" for character in url):
+    if not host or not _is_host(host) or any(character <= " " or character == "\x7f" for character in url):
         raise invalid("`url` must be an absolute https address with a host, such as https://you.example.com/hooks.")
     if parts.scheme not in ("https", "http"):
         raise invalid("`url` must be an https address; another scheme was sent.")
@@ -240,6 +243,16 @@ def reachable(url: str, hosts: Collection[str]) -> bool:
 def signature(secret: Secret, timestamp: str, body: bytes) -> str:
     """What `x-gobare-signature` says: bare lowercase hex over the time and the raw body (contract §11)."""
     return hmac.new(secret.reveal().encode(), timestamp.encode() + b"." + body, sha256).hexdigest()
+
+
+def _is_host(host: str) -> bool:
+    """Whether it is an address or a name that could be looked up, an internationalised one included."""
+    if ":" in host:
+        return True
+    try:
+        return _NAME.fullmatch(host.encode("idna").decode()) is not None
+    except UnicodeError:
+        return False
 
 
 def _loopback(host: str) -> bool:

@@ -171,7 +171,7 @@ class SettleRequest(Request):
 
 
 class AtRest(Response):
-    """Whether no agent can go on without somebody outside."""
+    """Whether no agent can go on without somebody outside, and no webhook delivery is due."""
 
     at_rest: bool
 

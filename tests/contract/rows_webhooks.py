@@ -56,7 +56,11 @@ ROWS: Final = (
     Row("webhooks.list", _S, "A list has the time of creation and the health of deliveries, newest first, in pages."),
     Row("webhooks.delete", _S, "A deleted subscription is gone, and what it was still owed is not sent."),
     Row("webhooks.unknown", _S, "An unknown subscription and another organization's are 404 in the same words."),
-    Row("webhooks.organizations", _S, "An organization is told of its own sessions only, and sees its own subscriptions."),
+    Row(
+        "webhooks.organizations",
+        _S,
+        "An organization is told of its own sessions only, and sees its own subscriptions.",
+    ),
     # What they are told of
     Row("webhooks.body", _S, "A delivery is object, type, created_at and data, which names the object and is not it."),
     Row("webhooks.created", _S, "Creating a session is told of, before anything that happens in it."),
@@ -120,8 +124,14 @@ ROWS: Final = (
         "Published receivers take session, type and created_at for the identity of an event; one ms is added.",
     ),
     # Deliveries
-    Row("webhooks.headers", _S, "A delivery is a POST with the content type, the time and the signature, nothing else."),
-    Row("webhooks.signature", _S, "The signature is bare lowercase hex HMAC-SHA256 over the time, a dot and the raw body."),
+    Row(
+        "webhooks.headers", _S, "A delivery is a POST with the content type, the time and the signature, nothing else."
+    ),
+    Row(
+        "webhooks.signature",
+        _S,
+        "The signature is bare lowercase hex HMAC-SHA256 over the time, a dot and the raw body.",
+    ),
     Row("webhooks.real-time", _S, "The time is that of the attempt, in real milliseconds whatever the clock says."),
     Row("webhooks.utf-8", _S, "A body is UTF-8 as it is, and its signature holds over those bytes."),
     Row("webhooks.after-the-reply", _S, "What a request caused is delivered after its reply."),

@@ -173,7 +173,7 @@ def test_a_slow_receiver_holds_up_no_other(api: Api, receiver: Receiver) -> None
     answer, second = threading.Event(), threading.Event()
     with Receiver() as quick:
         receiver.on_post = lambda post: answer.wait(WAIT)
-        quick.on_post = lambda post: len(quick.posts) == 2 and second.set()
+        quick.on_post = lambda post: second.set() if len(quick.posts) == 2 else None
         for one in (receiver, quick):
             subscribe(api, one, "session.created")
         for _ in range(2):

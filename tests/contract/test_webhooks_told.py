@@ -62,12 +62,11 @@ def types(api: Api, receiver: Receiver) -> list[str]:
     return [kind for kind, _ in told(api, receiver)]
 
 
-CREATED, WORKING, IDLE, FAILED = (
-    ("session.created", {}),
-    ("session.working", {}),
-    ("session.idle", {}),
-    ("session.failed", {}),
-)
+Told = tuple[str, dict[str, Any]]
+CREATED: Told = ("session.created", {})
+WORKING: Told = ("session.working", {})
+IDLE: Told = ("session.idle", {})
+FAILED: Told = ("session.failed", {})
 
 
 @pytest.mark.behaviour("webhooks.body")

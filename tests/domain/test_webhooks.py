@@ -21,6 +21,7 @@ from emulator.ids import Ids
 from emulator.redaction import Secret
 from emulator.refusals import Refusal
 
+WAYS = {"delivered": "deliver", "dead": "give_up", "held": "hold", "dropped": "drop", "cancelled": "cancel"}
 COMMANDS = ("deliver", "fail", "give_up", "hold", "drop", "cancel")
 
 
@@ -37,12 +38,9 @@ def delivery(subscription: Subscription) -> Delivery:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_delivery_moves_by_the_table_alone(subscription: Subscription, state: str, command: str) -> None:
     moved = delivery(subscription)
-    for name in {"delivered": "deliver", "dead": "give_up", "held": "hold", "dropped": "drop"}.items():
-        if state == name[0]:
-            moved.step(name[1])
-    if state == "cancelled":
-        moved.step("cancel")
-    after = DELIVERY.get((state, command))
+    if state in WAYS:
+        moved.step(WAYS[state])
+    after: str | None = DELIVERY.get((state, command))
     if after is None:
         with pytest.raises(IllegalTransition):
             moved.step(command)
@@ -137,6 +135,19 @@ def test_a_subscription_that_is_there_already_is_refused() -> None:
 def test_what_is_sent_off_this_machine(url: str, hosts: tuple[str, ...], sent: bool) -> None:
     check_url(url, hosts)
     assert reachable(url, hosts) is sent
+
+
+@pytest.mark.parametrize("host", ["a..b", "%", ".", "a" * 64, "x\U000ff4bb", "a_b!", "*"])
+def test_a_host_that_could_not_be_looked_up_is_refused(host: str) -> None:
+    with pytest.raises(Refusal, match="`url` must be an absolute https address"):
+        check_url(f"https://{host}:443/", ("*",))
+
+
+@pytest.mark.parametrize(
+    "host", ["bücher.example", "xn--bcher-kva.example", "a_b.example", "example.com.", "[2001:db8::1]"]
+)
+def test_a_host_may_have_any_letters(host: str) -> None:
+    check_url(f"https://{host}/hooks", ())
 
 
 @pytest.mark.parametrize("url", ["http:// /", "https://a:b/", "//a/", "https://u@a/", "http://a/", "file:///a", "\x00"])
