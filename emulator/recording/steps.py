@@ -1,0 +1,352 @@
+"""Steps: the agent's side of a recording, as a scenario.
+
+Law: a scenario made here says what the agent did, in the verbs it has, and asks nothing of the client. What
+no verb can do (a diff beside a file, a call the sandbox never finished) is left out.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import keyword
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from emulator.recording.document import content_of
+from emulator.recording.story import Story
+from emulator.refusals import CATALOGUE
+from emulator.wire.steps import PARALLEL
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from emulator.recording.document import Recording
+    from emulator.recording.story import SessionStory
+
+# Longer than any client goes on: where a recorded turn was stopped from outside, its agent waits for that.
+_UNTIL_STOPPED: Final = 1_000_000
+# One byte more than is published.
+_TOO_LARGE: Final = 209_715_201
+_RESERVED: Final = frozenset(("message", "turn", "session", "state", "range", "loop", "self", "caller"))
+_ASKS: Final = ("tool.required", "approval.requested", "question.asked")
+_ANSWERS: Final = ("tool.resolved", "approval.resolved", "question.answered")
+
+Step = dict[str, Any]
+
+
+def scenario_of(recording: Recording, name: str = "recording") -> dict[str, Any]:
+    """A scenario document that plays what the agent of a recording did, turn by turn."""
+    story = Story(recording)
+    tools = _Tools(story)
+    agent = []
+    for session in story.sessions:
+        for number, turn in enumerate(_turns(story, session, tools), start=1):
+            agent.append({"when": {"session": session.number, "turn": number}, "do": turn or [{"wait": 0}]})
+    mcp: dict[str, Any] = {}
+    for server in story.servers:
+        described: dict[str, Any] = {}
+        script = story.outages.get(server, [])
+        while script and script[-1]["state"] == "up":
+            script = script[:-1]
+        if script:
+            described["script"] = script
+        if server in tools.described:
+            described["tools"] = tools.described[server]
+        if described:
+            mcp[server] = described
+    return {"scenario": name, **({"mcp": mcp} if mcp else {}), "agent": agent}
+
+
+class _Tools:
+    """The MCP tools that were called, as far as each gave one result for all its calls."""
+
+    def __init__(self, story: Story) -> None:
+        self._servers = sorted(story.servers, key=len, reverse=True)
+        results: dict[tuple[str, str], list[tuple[str, bool]]] = {}
+        freely: set[tuple[str, str]] = set()
+        for session in story.sessions:
+            for event in session.events:
+                payload = event["payload"]
+                if event["event"] != "agent.tool_result" or (named := self.named(payload.get("toolName"))) is None:
+                    continue
+                result = (str(payload.get("summary", "")), bool(payload.get("isError")))
+                if result[1] and result[0].startswith(f"{named[0]} is unavailable: "):
+                    continue
+                if session.mode == "read_only":
+                    freely.add(named)
+                if result not in results.setdefault(named, []):
+                    results[named].append(result)
+        self._various = {named for named, found in results.items() if len(found) > 1}
+        self.described: dict[str, dict[str, Any]] = {}
+        for (server, tool), found in results.items():
+            text, is_error = found[0]
+            described: dict[str, Any] = {"text": text}
+            if is_error:
+                described["is_error"] = True
+            if (server, tool) in freely:
+                described["read_only"] = True
+            if len(found) == 1:
+                self.described.setdefault(server, {})[tool] = described
+
+    def named(self, tool_name: Any) -> tuple[str, str] | None:
+        """The server and the tool that an agent's tool name means."""
+        for server in self._servers:
+            prefix = f"mcp_{server}_"
+            if isinstance(tool_name, str) and tool_name.startswith(prefix) and len(tool_name) > len(prefix):
+                return server, tool_name[len(prefix) :]
+        return None
+
+    def step(self, tool_name: str, args: dict[str, Any]) -> Step | None:
+        """The `mcp` step that does what was recorded; `None` where only `use` can."""
+        named = self.named(tool_name)
+        if named is None or named in self._various:
+            return None
+        return {"mcp": {"server": named[0], "tool": named[1], **({"arguments": args} if args else {})}}
+
+
+def _turns(story: Story, session: SessionStory, tools: _Tools) -> list[list[Step]]:
+    turns: list[list[Step]] = []
+    playing: _Playing | None = None
+    for event in session.events:
+        match event["event"]:
+            case "turn.started":
+                playing = _Playing(story, session, tools, str(event["payload"].get("turnId")), event)
+            case "turn.ended" if playing is not None:
+                turns.append(playing.ended(event))
+                playing = None
+            case _ if playing is not None:
+                playing.take(event)
+    if playing is not None:
+        turns.append(playing.left_open())
+    return turns
+
+
+@dataclass(slots=True)
+class _Playing:
+    """One turn, as its steps are made of its events."""
+
+    story: Story
+    session: SessionStory
+    tools: _Tools
+    turn: str
+    before: dict[str, Any]
+    steps: list[Step] = field(default_factory=list)
+    group: list[Step] = field(default_factory=list)
+    after: list[Step] = field(default_factory=list)
+    open: set[str] = field(default_factory=set)
+    uses: dict[str, tuple[list[Step], Step]] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
+    error: str | None = None
+
+    def take(self, event: dict[str, Any]) -> None:
+        """Add what an event shows."""
+        kind, payload = event["event"], event["payload"]
+        if kind.startswith("agent.") or kind in (*_ASKS, "file.changed", "preview.ready"):
+            self._wait_until(event)
+        if event.get("time") is not None:
+            self.before = event
+        call_id = str(payload.get("toolCallId"))
+        match kind:
+            case "agent.message" if payload.get("text"):
+                self._add({"say": payload["text"]})
+            case "agent.thinking" if payload.get("text"):
+                self._add({"think": payload["text"]})
+            case "tool.required":
+                lost = {"lose": True} if call_id in self.story.lost else {}
+                step = {"function": payload["name"], "arguments": payload.get("arguments") or {}, **lost}
+                self._ask(call_id, {"call": {**step, "as": self._name(payload["name"])}})
+            case "question.asked":
+                step = {"question": payload["question"]}
+                if isinstance(options := payload.get("options"), list):
+                    step["options"] = [_label(option) for option in options]
+                if payload.get("allowFreeform") is False:
+                    step["allow_freeform"] = False
+                self._ask(call_id, {"ask": {**step, "as": self._name("answer")}})
+            case "approval.requested":
+                step = {"tool": payload["name"], "args": payload.get("args") or {}}
+                if payload.get("sensitive"):
+                    step["sensitive"] = True
+                self._ask(call_id, {"approve": {**step, "as": self._name("approved")}})
+            case "approval.resolved" if call_id not in self.open and payload.get("name"):
+                args = self.story.denied_args(self.session, str(payload["name"]), payload.get("code"))
+                self._add({"approve": {"tool": payload["name"], "args": args}})
+            case "tool.resolved" | "question.answered" | "approval.resolved":
+                self.open.discard(call_id)
+                self._close_group()
+            case "agent.tool_call":
+                self._use(call_id, str(payload.get("toolName")), payload.get("args") or {})
+            case "agent.tool_result":
+                self._used(call_id, payload)
+            case "file.changed":
+                self._file(payload)
+            case "agent.todos":
+                self._add({"todos": [{"label": i["label"], "status": i["status"]} for i in payload.get("items", ())]})
+            case "agent.compaction":
+                self._add({"compact": {"before": int(payload["before"]), "after": int(payload["after"])}})
+            case "preview.ready":
+                self._add({"preview": payload["port"]})
+            case "agent.error":
+                self.error = str(payload.get("message"))
+
+    def ended(self, event: dict[str, Any]) -> list[Step]:
+        """The steps of a turn that settled."""
+        settled = self.story.settled.get(self.turn, {})
+        status = settled.get("status") or ("failed" if self.error is not None else "completed")
+        waits = bool(self.open)
+        if not waits:
+            self._wait_until(event)
+        self._finish()
+        if waits:
+            # Whatever ended it came from outside, while it waited.
+            return self.steps
+        if status == "failed":
+            error = settled.get("error") or {}
+            code = error.get("code") if error.get("code") in CATALOGUE else "provider_error"
+            message = str(error.get("message") or self.error or "The turn failed.")
+            self.steps.append({"fail": {"code": code, "message": _plain(message)}})
+        elif status == "cancelled":
+            self.steps.append({"wait": _UNTIL_STOPPED})
+        return self.steps
+
+    def left_open(self) -> list[Step]:
+        """The steps of a turn that had not settled when the recording ended."""
+        waits = bool(self.open)
+        self._finish()
+        if not waits:
+            self.steps.append({"wait": _UNTIL_STOPPED})
+        return self.steps
+
+    # Inside
+
+    def _add(self, step: Step) -> None:
+        step = _plain_step(step)
+        if not self.open:
+            self.steps.append(step)
+        elif next(iter(step)) in PARALLEL:
+            self.group.append(step)
+        else:
+            self.after.append(step)
+
+    def _ask(self, call_id: str, step: Step) -> None:
+        self.group.append(_plain_step(step))
+        self.open.add(call_id)
+
+    def _close_group(self) -> None:
+        if self.open or not self.group:
+            return
+        self.steps.append(self.group[0] if len(self.group) == 1 else {"together": self.group})
+        self.steps += self.after
+        self.group, self.after = [], []
+
+    def _finish(self) -> None:
+        self.open.clear()
+        self._close_group()
+        for steps, step in self.uses.values():
+            if step in steps:
+                # Its result never came: whoever stopped the turn stopped it too.
+                steps.remove(step)
+
+    def _use(self, call_id: str, tool: str, args: dict[str, Any]) -> None:
+        step = self.tools.step(tool, args) or {"use": {"tool": tool, **({"args": args} if args else {})}}
+        last = self.steps[-1] if self.steps and not self.open else None
+        match last:
+            case {"approve": {"tool": asked, "args": of}} if "mcp" in step and asked == tool and of == _plain(args):
+                # The verb asks by itself.
+                self.steps.pop()
+        plain = _plain_step(step)
+        target = self.group if self.open else self.steps
+        target.append(plain)
+        self.uses[call_id] = (target, plain)
+
+    def _used(self, call_id: str, payload: dict[str, Any]) -> None:
+        _, step = self.uses.pop(call_id, ([], {}))
+        if (use := step.get("use")) is None:
+            return
+        if payload.get("summary"):
+            use["summary"] = _plain(str(payload["summary"]))
+        if payload.get("isError"):
+            use["is_error"] = True
+        if isinstance(code := payload.get("exitCode"), int):
+            use["exit_code"] = code
+
+    def _file(self, payload: dict[str, Any]) -> None:
+        path = str(payload.get("path"))
+        if (payload.get("changeType") or payload.get("kind")) == "deleted":
+            self._add({"delete": path})
+            return
+        found = self.story.content(self.session.ref, self.turn, path)
+        step: dict[str, Any] = {"path": path, "content": ""}
+        if found is not None:
+            data = content_of(found)
+            if data is None:
+                step["size"] = found.get("size") or 0
+            elif "base64" in found:
+                step |= {"content": base64.b64encode(data).decode("ascii"), "encoding": "base64"}
+            else:
+                step["content"] = data.decode("utf-8")
+        elif self.story.skipped(self.turn, path):
+            step["size"] = _TOO_LARGE
+        self._add({"write": step})
+
+    def _wait_until(self, event: dict[str, Any]) -> None:
+        """On a clock that only moves when it is told to, time that passed inside a turn was waited for."""
+        if not self.story.virtual or self.open or "time" not in event or "time" not in self.before:
+            return
+        passed = event["time"] - self.before["time"] - self.story.between(self.before, event)
+        if passed > 0:
+            self._add({"wait": passed / 1000})
+
+    def _name(self, wanted: Any) -> str:
+        base = re.sub(r"\W", "_", str(wanted), flags=re.ASCII) or "result"
+        if not base.isidentifier() or keyword.iskeyword(base) or base in _RESERVED or base.lower() in ("true", "none"):
+            base = f"result_{base}"
+        name, n = base, 1
+        while name in self.names:
+            n += 1
+            name = f"{base}_{n}"
+        self.names.add(name)
+        return name
+
+
+def _label(option: Any) -> str:
+    return str(option.get("label")) if isinstance(option, dict) else str(option)
+
+
+def _plain_step(step: Step) -> Step:
+    verb, value = next(iter(step.items()))
+    return {verb: _plain(value)}
+
+
+def _plain(value: Any) -> Any:
+    """A value as a scenario has to have it for nothing in it to be taken for a template."""
+    match value:
+        case str() if "{{" in value or "{%" in value:
+            return f"{{{{ {json.dumps(value, ensure_ascii=False)} }}}}"
+        case dict():
+            return {key: _plain(entry) for key, entry in value.items()}
+        case list():
+            return [_plain(entry) for entry in value]
+    return value
+
+
+def as_yaml(document: Mapping[str, Any], told: Mapping[tuple[int, int], str]) -> str:
+    """A scenario as a file to be edited. `told` has the recorded message of each (session, turn)."""
+    # Imported here: it costs a start that has no YAML file a tenth of a second.
+    import yaml
+
+    def dumped(value: Any) -> str:
+        text: str = yaml.safe_dump(value, allow_unicode=True, sort_keys=False, width=110)
+        return text
+
+    head = {key: value for key, value in document.items() if key != "agent"}
+    parts = [dumped(head), "agent:\n" if document["agent"] else "agent: []\n"]
+    for rule in document["agent"]:
+        message = told.get((rule["when"]["session"], rule["when"]["turn"]))
+        if message is not None:
+            line = " ".join(message.split())
+            parts.append(f"  # {line if len(line) <= 100 else line[:99] + '…'}\n")
+        parts.append("".join(f"  {line}\n" for line in dumped([rule]).splitlines()))
+    return "".join(parts)
+
+
