@@ -92,7 +92,7 @@ class Watchdog:
                 # whom the error is, at every step of every thread, and under a tracer never gets past that.
                 runs = before is None or used is None or used - before > _LOOK_EVERY / 25
                 if runs and self._holder.steps is steps and self._holder.since == since:
-                    _raise_in(self._thread_id, AgentBlocked)
+                    raise_in(self._thread_id, AgentBlocked)
             elif monotonic() - since >= _STUCK_AFTER:
                 self._stuck(self._stack())
                 return
@@ -106,7 +106,7 @@ class Watchdog:
         return "".join(traceback.format_list(frames[inside + 1 :])) or "(no frame of its own)"
 
 
-def _raise_in(thread_id: int, error: type[BaseException]) -> None:
+def raise_in(thread_id: int, error: type[BaseException]) -> None:
     """Have a thread raise an error at its next step of Python code."""
     import ctypes
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
 
     from emulator.embedded import Emulator
+    from emulator.exploration.explorer import Explorer
     from emulator.runtime.fault import Fault
     from emulator.settings import Settings
 
@@ -26,12 +27,23 @@ _FIXTURES: Final = ("gobare", "gobare_session")
 _LAST_SECONDS: Final = 1.0
 # How many sessions a failed test tells of.
 _SESSIONS: Final = 5
+# The emulators a test was given by its fixtures, each once.
+_GIVEN: Final = pytest.StashKey["list[Emulator]"]()
+# Who runs a test again, while it does.
+_EXPLORER: Final = pytest.StashKey["Explorer"]()
 # What a test has been told of already: an error fails it once.
 _TOLD: Final = pytest.StashKey[list[Any]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("gobare_scenario", "scenario file of every emulator, relative to the ini file", default="")
+    parser.addoption(
+        "--gobare-explore",
+        metavar="MODE",
+        action="append",
+        default=[],
+        help="run tests with gobare fixtures again, exploring: resume_everywhere, race, future_proof, or a variant",
+    )
     parser.addini("gobare_settings", "settings of every emulator, one name=value a line", type="linelist", default=[])
 
 
@@ -42,6 +54,8 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if config.getini("gobare_settings") or config.getini("gobare_scenario"):
         _from_ini(config)
+    if config.getoption("gobare_explore"):
+        _check_modes(config.getoption("gobare_explore"))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -66,7 +80,9 @@ def gobare(request: pytest.FixtureRequest) -> Iterator[Emulator]:
 
     settings, scenario = _wanted(request.node)
     with Emulator(settings=settings, scenario=scenario) as emulator:
+        _give(emulator, request.node)
         yield emulator
+        request.node.stash[_GIVEN].remove(emulator)
         _check(emulator, request.node)
 
 
@@ -82,7 +98,9 @@ def _gobare_server() -> Iterator[Emulator]:
 def gobare_session(request: pytest.FixtureRequest, _gobare_server: Emulator) -> Iterator[Emulator]:
     """One emulator and one address for the whole run of this worker, reset before each test."""
     _gobare_server.begin_again(*_wanted(request.node))
+    _give(_gobare_server, request.node)
     yield _gobare_server
+    request.node.stash[_GIVEN].remove(_gobare_server)
     _check(_gobare_server, request.node)
 
 
@@ -96,8 +114,38 @@ def gobare_env(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     return emulator
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    if not _may_explore(item):
+        return None
+    settings, _ = _wanted(item)
+    if not settings.explore:
+        return None
+    from emulator.exploration.explorer import Explorer
+
+    item.stash[_EXPLORER] = explorer = Explorer(item, settings, _sections)
+    try:
+        explorer.run(nextitem)
+    finally:
+        del item.stash[_EXPLORER]
+    return True
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    __tracebackhide__ = True
+    explorer = item.stash.get(_EXPLORER, None)
+    if explorer is None:
+        return (yield from _called(item))
+    if explorer.exploring:
+        return (yield from explorer.call(_emulators(item)))
+    result = yield from _called(item)
+    explorer.passed(_emulators(item))
+    return result
+
+
+def _called(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Around the call of a test: what its emulators have to complain of fails it."""
     __tracebackhide__ = True
     try:
         result = yield
@@ -109,7 +157,20 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
         raise
     for emulator in _emulators(item):
         _check(emulator, item)
+        if emulator.invariants:
+            from emulator.exploration.invariants import Run, hold
+
+            hold(emulator, Run(""))
     return result
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = [report for reports in terminalreporter.stats.values() for report in reports]
+    explored = [report for report in reports if hasattr(report, "gobare_explored")]
+    if explored:
+        terminalreporter.section("gobare exploration")
+        for report in explored:
+            terminalreporter.line(f"{report.nodeid}: {report.gobare_explored}")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -124,14 +185,31 @@ def pytest_runtest_makereport(
 
 
 def _emulators(item: pytest.Item) -> list[Emulator]:
-    """The emulators a test was given, each once."""
-    given: Mapping[str, Any] = getattr(item, "funcargs", None) or {}
-    found: list[Emulator] = []
-    for name in (*_FIXTURES, "gobare_env"):
-        emulator = given.get(name)
-        if emulator is not None and emulator not in found:
-            found.append(emulator)
-    return found
+    """The emulators a test was given, by itself or by its fixtures."""
+    return item.stash.get(_GIVEN, [])
+
+
+def _give(emulator: Emulator, item: pytest.Item) -> None:
+    """Take note of a test's emulator, and of what must hold of it."""
+    item.stash.setdefault(_GIVEN, []).append(emulator)
+    for mark in reversed(list(item.iter_markers("gobare"))):
+        given = mark.kwargs.get("invariant", ())
+        for invariant in given if isinstance(given, list | tuple) else (given,):
+            emulator.invariant(invariant)
+
+
+def _may_explore(item: pytest.Item) -> bool:
+    """Whether it is worth looking whether a test is to be explored."""
+    config = item.config
+    if not {*_FIXTURES, "gobare_env"} & set(getattr(item, "fixturenames", ())):
+        return False
+    if config.getoption("setuponly", False) or config.getoption("setupplan", False):
+        return False
+    return (
+        bool(config.getoption("gobare_explore"))
+        or any("explore" in mark.kwargs for mark in item.iter_markers("gobare"))
+        or any(line.partition("=")[0].strip() == "explore" for line in config.getini("gobare_settings"))
+    )
 
 
 def _check(emulator: Emulator, item: pytest.Item) -> None:
@@ -140,6 +218,10 @@ def _check(emulator: Emulator, item: pytest.Item) -> None:
     from emulator.loops import EmulatorStuck
 
     told = item.stash.setdefault(_TOLD, [])
+    explorer = item.stash.get(_EXPLORER, None)
+    if explorer is not None and explorer.exploring:
+        # An explored run is judged by whoever runs it, and what happens in it is news to the script.
+        return
     try:
         if emulator.running:
             emulator.rest(_LAST_SECONDS)
@@ -224,9 +306,18 @@ def _sections(emulator: Emulator) -> list[tuple[str, str]]:
     return [*(heads or [("gobare transcript", "(no session)")]), ("gobare requests", "\n".join(requests))]
 
 
+def _check_modes(explore: list[str]) -> None:
+    from emulator.settings import SettingError, Settings, changed
+
+    try:
+        changed(Settings(), {"explore": explore})
+    except SettingError as error:
+        raise pytest.UsageError(f"--gobare-explore: {error}") from None
+
+
 def _check_scenario(scenario: str | Path | Mapping[str, Any]) -> None:
     """Raise `ScenarioError`, a `ValueError`, for a scenario that is not accepted."""
-    from emulator.runtime.scenario_file import load
+    from emulator.recording import load
 
     load(scenario)
 
@@ -239,6 +330,7 @@ def _wanted(item: Any) -> tuple[Settings, str | Path | Mapping[str, Any] | None]
     from emulator.settings import changed
 
     settings, scenario = _from_ini(item.config)
+    explorer = item.stash.get(_EXPLORER, None)
     for mark in reversed(list(item.iter_markers("gobare"))):
         if mark.args:
             raise ValueError("the gobare marker takes names: scenario=… and settings")
@@ -247,7 +339,11 @@ def _wanted(item: Any) -> tuple[Settings, str | Path | Mapping[str, Any] | None]
             scenario = values.pop("scenario")
             if isinstance(scenario, str | Path):
                 scenario = _find(Path(scenario), Path(item.path).parent, item.config.rootpath)
+        values.pop("invariant", None)
         settings = changed(settings, values)
+    if explorer is not None or item.config.getoption("gobare_explore"):
+        now = item.config.getoption("gobare_explore") if explorer is None else explorer.now
+        settings = changed(settings, {"explore": now})
     return settings, scenario
 
 
