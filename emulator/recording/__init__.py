@@ -12,7 +12,7 @@ from emulator.scenario_source import Problem, ScenarioError, read
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from emulator.runtime.scenario_file import LoadedScenario
 
@@ -24,13 +24,11 @@ def is_recording(document: Mapping[str, Any]) -> bool:
     return "recording" in document
 
 
-def load(
-    source: str | os.PathLike[str] | Mapping[str, Any], mode: str | None = None, *, free: Iterable[str] = ()
-) -> LoadedScenario:
+def load(source: str | os.PathLike[str] | Mapping[str, Any], mode: str | None = None) -> LoadedScenario:
     """A scenario, or a recording as the scenario it is played as.
 
     With the mode `script` only the agent's side of a recording is played; with `strict` the client's writes
-    are held against the recorded ones too, but for the `free` fields of their bodies. Raises `ScenarioError`.
+    are held against the recorded ones too; without one the setting `mode` decides. Raises `ScenarioError`.
     """
     from emulator.runtime import scenario_file
 
@@ -38,19 +36,16 @@ def load(
     if not is_recording(document):
         if mode is not None:
             raise ScenarioError(origin, [Problem((), f"is no recording, so it is not played in the mode {mode!r}")])
-        return scenario_file.load(source if origin is not None else document)
+        return scenario_file.load(source)
     from emulator.recording.document import recording_of
     from emulator.recording.steps import scenario_of
+    from emulator.recording.strict import Strict
 
     recording = recording_of(document, origin)
-    mode = mode or recording.header.get("mode") or "script"
-    if mode not in MODES:
+    mode = mode or recording.header.get("mode")
+    if mode not in (None, *MODES):
         text = f"is {mode!r}; a recording is played in the mode {' or '.join(MODES)}"
         raise ScenarioError(origin, [Problem(("mode",), text)])
     loaded = scenario_file.load(scenario_of(recording, Path(origin).stem if origin else "recording"))
-    if mode == "strict":
-        from emulator.recording.strict import Strict
-
-        paths = tuple(free)
-        loaded.check = lambda: Strict(recording, paths)
+    loaded.mode, loaded.check = mode, lambda: Strict(recording)
     return loaded

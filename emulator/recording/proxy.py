@@ -14,7 +14,7 @@ from emulator.ids import Ids
 from emulator.recording.upstream import Decoder, Frames, Kept, passed_on
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine
+    from collections.abc import AsyncIterator, Callable, Coroutine
 
     from starlette.types import Receive, Scope, Send
 
@@ -64,7 +64,8 @@ class Proxy:
                 # Once it is deleted there is nothing left to read of it.
                 await self._watch.catch_up(exchange.session_id)
         kept = Kept(headers.get("content-encoding", ""), _SENT)
-        body = _Body(receive, kept)
+        # Told of before the upstream has all of it: nothing it causes is seen before its secrets are known.
+        body = _Body(receive, kept, lambda: exchange and self._recorder.sent(exchange, kept.body(), kept.size))
         has_body = "content-length" in headers or "transfer-encoding" in headers
         path = raw_path + (b"?" + scope["query_string"] if scope["query_string"] else b"")
         sent = passed_on(scope["headers"], request=True)
@@ -73,14 +74,14 @@ class Proxy:
             body.finished.set()
         try:
             response = await self._sent(body, self._upstream.send(scope["method"], path, sent, content))
-        except self._upstream.unreachable as error:
+        except _Gone:
             if exchange is not None:
-                self._recorder.sent(exchange, kept.body(), kept.size)
+                self._recorder.answered(exchange, 0, {}, None, 0, cut=True)
+            raise
+        except self._upstream.unreachable as error:
             await self._unreachable(send, exchange, error)
             return
         try:
-            if exchange is not None:
-                self._recorder.sent(exchange, kept.body(), kept.size)
             await self._answer(body, send, exchange, response, authorization)
         finally:
             await response.aclose()
@@ -161,7 +162,8 @@ class Proxy:
 class _Body:
     """What a client sends, read once and piece by piece; and whether it has left."""
 
-    def __init__(self, receive: Receive, kept: Kept) -> None:
+    def __init__(self, receive: Receive, kept: Kept, whole: Callable[[], object]) -> None:
+        self._told = whole
         self._receive = receive
         self._kept = kept
         self._gone = False
@@ -178,8 +180,10 @@ class _Body:
                 self.finished.set()
                 raise _Gone
             chunk, more = message.get("body", b""), message.get("more_body", False)
+            self._kept.add(chunk)
+            if not more:
+                self._told()
             if chunk:
-                self._kept.add(chunk)
                 yield chunk
         self.finished.set()
 

@@ -19,7 +19,7 @@ from emulator import __version__
 from emulator.api.operations import OPERATIONS
 from emulator.api.routes import Routes
 from emulator.api.shapes import shape_of
-from emulator.clock import EPOCH_MS, monotonic, real_now
+from emulator.clock import monotonic, real_now
 from emulator.recording.document import VERSION, content_fields
 from emulator.recording.references import References, holds_an_id
 from emulator.refusals import Refusal
@@ -40,6 +40,11 @@ _KEPT_HEADERS: Final = ("content-type", "idempotency-key", "last-event-id")
 _KEPT_ANSWERS: Final = ("retry-after", "allow", "content-type")
 _JSON: Final = "application/json"
 _DELTAS: Final = ("agent.text", "agent.thinking")
+_TIMES: Final = frozenset(
+    ("created_at", "updated_at", "started_at", "completed_at", "expires_at", "captured_at", "as_of", "last_failed_at")
+)
+# Smaller numbers are no Unix milliseconds of any API's lifetime.
+_LEAST_TIME: Final = 1_000_000_000_000
 
 Place = tuple[str, ...]
 
@@ -81,6 +86,9 @@ class Recorder:
         self._deltas: dict[str, tuple[str, str]] = {}
         self._first: int | None = None
         self._contents: set[str] = set()
+        self.missing: list[tuple[str, str]] = []
+        # Sessions that were deleted: nothing more can be read of them.
+        self.deleted: set[str] = set()
         # Told of each event that was kept, as it came.
         self.listeners: list[Callable[[dict[str, Any]], None]] = []
         self._writer.write({"recording": VERSION, "emulator": __version__, "free": list(free)})
@@ -144,6 +152,7 @@ class Recorder:
 
     def incomplete(self, what: str, why: str) -> None:
         """Say that something could not be recorded."""
+        self.missing.append((what, why))
         self.note("incomplete", what=what, why=why)
 
     def end(self) -> None:
@@ -233,7 +242,17 @@ class Recorder:
                     self._text(name, place): self._field(value, name, entry, place, shape)
                     for name, entry in value.items()
                 }
+            case int() if key in _TIMES and value >= _LEAST_TIME:
+                return value - self._base(value)
         return value
+
+    def _base(self, time: int) -> int:
+        """The first time the API told: the others are relative to it."""
+        if self._first is None:
+            self._first = time
+            if abs(time - real_now()) > _OFF:
+                self._writer.write({"at": self._at(), "note": "clock", "clock": "virtual"})
+        return self._first
 
     def _field(self, owner: dict[str, Any], name: str, value: Any, place: Place, shape: Shape | None) -> Any:
         within = None if shape is None else shape.within(name)
@@ -248,7 +267,9 @@ class Recorder:
         if isinstance(value, dict) and shape is not None and within is not None and within.secret:
             # Values of a mapping of secrets.
             return {self._text(key, at): self.clean(entry, (*at, key), within) for key, entry in value.items()}
-        return self.clean(value, at, within, name)
+        # Only where the API itself says when something was: no field of a tool's arguments is one of these.
+        timed = "object" in owner or "call_id" in owner
+        return self.clean(value, at, within, name if timed or isinstance(value, str) else "")
 
     def _text(self, text: str, place: Place, key: str = "") -> str:
         if holds_an_id(key) and text in self.references.known:
@@ -307,6 +328,8 @@ class Recorder:
         """Take note of the session a successful exchange was about, and of what was seen of it before."""
         if status >= 300:
             return
+        if exchange.names("/v1/sessions/{session_id}") and exchange.entry["verb"] == "DELETE":
+            self.deleted.add(exchange.values["session_id"])
         found = [exchange.session_id]
         if exchange.names("/v1/sessions/{session_id}/fork") or (
             exchange.names("/v1/sessions") and not exchange.reads and body is not None
@@ -322,15 +345,11 @@ class Recorder:
                     self.frame(data)
 
     def _event(self, session_id: str, kind: str, payload: dict[str, Any], created_at: Any) -> None:
-        if isinstance(created_at, int) and self._first is None:
-            self._first = created_at
-            if abs(created_at - real_now()) > _OFF and created_at >= EPOCH_MS:
-                self._writer.write({"at": self._at(), "note": "clock", "clock": "virtual"})
         if kind == "artifact.created":
             self.references.learn(payload.get("id"), "artifact")
         entry: dict[str, Any] = {"event": kind, "session": session_id}
-        if isinstance(created_at, int) and self._first is not None:
-            entry["time"] = created_at - self._first
+        if isinstance(created_at, int):
+            entry["time"] = created_at - self._base(created_at)
         self._put({**entry, "payload": payload}, ("event", kind))
 
     def _flush_deltas(self, session_id: str) -> None:

@@ -52,6 +52,10 @@ class RecordingServer:
         self.secrets = Secrets(safe, secret)
         self._recorder = Recorder(Writer(Path(out).open("wb")), self.secrets, free)
 
+    def incomplete(self) -> list[tuple[str, str]]:
+        """What could not be recorded, and why."""
+        return self._recorder.missing
+
     async def start(self) -> None:
         """Begin to serve, and to record."""
         from uvicorn.config import Config

@@ -330,6 +330,15 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def messages(recording: Recording) -> dict[tuple[int, int], str]:
+    """The recorded message of each (session, turn)."""
+    return {
+        (session.number, turn): message
+        for session in Story(recording).sessions
+        for turn, message in enumerate(session.messages, start=1)
+    }
+
+
 def as_yaml(document: Mapping[str, Any], told: Mapping[tuple[int, int], str]) -> str:
     """A scenario as a file to be edited. `told` has the recorded message of each (session, turn)."""
     # Imported here: it costs a start that has no YAML file a tenth of a second.
@@ -348,5 +357,3 @@ def as_yaml(document: Mapping[str, Any], told: Mapping[tuple[int, int], str]) ->
             parts.append(f"  # {line if len(line) <= 100 else line[:99] + '…'}\n")
         parts.append("".join(f"  {line}\n" for line in dumped([rule]).splitlines()))
     return "".join(parts)
-
-

@@ -42,7 +42,9 @@ class Story:
         self.servers: list[str] = []
         self.outages: dict[str, list[dict[str, str]]] = {}
         self.virtual = any(entry.get("clock") == "virtual" for entry in recording.of("note"))
-        self.settled = {str(entry["turn"]): entry for entry in recording.entries if "turn" in entry and "status" in entry}
+        self.settled = {
+            str(entry["turn"]): entry for entry in recording.entries if "turn" in entry and "status" in entry
+        }
         self.lost = _lost(recording)
         self._contents = _contents(recording)
         self._order = {entry["line"]: n for n, entry in enumerate(e for e in recording.of("event") if "time" in e)}
@@ -224,7 +226,11 @@ def _lost(recording: Recording) -> set[str]:
 def _contents(recording: Recording) -> dict[tuple[str, str, str], dict[str, Any]]:
     """The entries with contents, by session, turn and path."""
     published = {
-        str(event["payload"].get("id")): (event["session"], event["payload"].get("turn_id"), event["payload"].get("path"))
+        str(event["payload"].get("id")): (
+            event["session"],
+            event["payload"].get("turn_id"),
+            event["payload"].get("path"),
+        )
         for event in recording.of("event")
         if event["event"] == "artifact.created"
     }

@@ -16,7 +16,6 @@ from emulator.recording.references import REFERENCE
 from emulator.recording.secrets import PLACEHOLDER
 
 if TYPE_CHECKING:
-
     from emulator.domain.session import Session
     from emulator.recording.document import Recording
     from emulator.runtime.playback import Written
@@ -46,8 +45,8 @@ class Expected:
 class Strict:
     """The writes of one recording, as a client makes them again."""
 
-    def __init__(self, recording: Recording, free: tuple[str, ...] = ()) -> None:
-        self._free = [_pattern(path) for path in (*recording.free, *free)]
+    def __init__(self, recording: Recording) -> None:
+        self._free = [_pattern(path) for path in recording.free]
         # By the session a write is to, as a reference; `None` for those to no session.
         self._expected: dict[str | None, deque[Expected]] = {}
         self._ids: dict[str, str] = {}
@@ -178,9 +177,7 @@ class Strict:
         text = path_text(found.path)
         return any(pattern.match(text) for pattern in self._free)
 
-    def _different(
-        self, expected: Expected, written: Written, session_id: str | None, found: list[Difference]
-    ) -> None:
+    def _different(self, expected: Expected, written: Written, session_id: str | None, found: list[Difference]) -> None:
         told = [one.as_json() for one in found]
         head = f"line {expected.line} of the recording, {_shown(expected)}: the client sent something else"
         lines = [head, *(f"  {difference_line(one)}" for one in told)]

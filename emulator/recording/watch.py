@@ -67,7 +67,7 @@ class Watch:
         """Wait, not for long, until everything of a session's settled turns is in the recording."""
         try:
             async with asyncio.timeout(_CATCH_UP_SECONDS):
-                if self._live:
+                if self._live and session_id not in self._recorder.deleted:
                     page = await self._json(f"/v1/sessions/{session_id}/turns?limit=100")
                     settled = [turn["id"] for turn in (page or {}).get("data", ()) if turn.get("status") in _SETTLED]
                     while not self._ended.issuperset(settled):
@@ -218,7 +218,9 @@ class Watch:
             if status == 200:
                 return data
         if said and status:
-            place = "/".join(part if not any(c.isdigit() for c in part) else "…" for part in path.split("?")[0].split("/"))
+            place = "/".join(
+                part if not any(c.isdigit() for c in part) else "…" for part in path.split("?")[0].split("/")
+            )
             self._incomplete(f"GET {place[1:]}", f"refused with status {status}")
         return None
 
