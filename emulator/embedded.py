@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from emulator.runtime.turn import Turn
 
 T = TypeVar("T")
+Invariant = TypeVar("Invariant", bound="Callable[..., object]")
 Play = TypeVar("Play", bound="Callable[[Turn], Awaitable[object]]")
 
 
@@ -79,7 +80,7 @@ class _LocalAsync:
 def _loaded(scenario: str | Path | Mapping[str, Any] | None) -> LoadedScenario | None:
     if scenario is None:
         return None
-    from emulator.runtime.scenario_file import load
+    from emulator.recording import load
 
     return load(scenario)
 
@@ -92,12 +93,15 @@ class EmbeddedHandle(AsyncHandle):
         super().__init__(_LocalAsync(emulator), url="", token=emulator.token)
 
     @overload
-    def agent(self, play: Play, /, *, when: Mapping[str, Any] | None = None) -> Play: ...
+    def agent(self, play: Play, /, *, when: Mapping[str, Any] | None = None, times: int | None = None) -> Play: ...
     @overload
-    def agent(self, /, *, when: Mapping[str, Any] | None = None) -> Callable[[Play], Play]: ...
-    def agent(self, play: Any = None, /, *, when: Mapping[str, Any] | None = None) -> Any:
+    def agent(
+        self, /, *, when: Mapping[str, Any] | None = None, times: int | None = None
+    ) -> Callable[[Play], Play]: ...
+    def agent(self, play: Any = None, /, *, when: Mapping[str, Any] | None = None, times: int | None = None) -> Any:
         """As `Emulator.agent`."""
-        return self._emulator.agent(when=when) if play is None else self._emulator.agent(play, when=when)
+        register = self._emulator.agent(when=when, times=times)
+        return register if play is None else register(play)
 
 
 class Emulator(Handle):
@@ -128,6 +132,8 @@ class Emulator(Handle):
             "control_token": None if control_token is None else Secret(control_token),
             "allow_hosts": allow_hosts,
         }
+        # What must hold at the end of every run of a test: the fixtures see to it.
+        self.invariants: list[Callable[..., object]] = []
         self._started = False
         self._socket: Socket | None = None
         super().__init__(_Local(self), url="", token=token)
@@ -174,6 +180,7 @@ class Emulator(Handle):
     def begin_again(self, settings: Settings, scenario: str | Path | Mapping[str, Any] | None) -> None:
         """Reset to another start: other settings, another scenario. The address stays."""
         self._settings, self._scenario = settings, _loaded(scenario)
+        self.invariants.clear()
         self.run(self.socket.begin_again(self._settings, self._scenario))
 
     def rest(self, seconds: float) -> bool:
@@ -194,15 +201,20 @@ class Emulator(Handle):
         return self.loop.run(coroutine)
 
     @overload
-    def agent(self, play: Play, /, *, when: Mapping[str, Any] | None = None) -> Play: ...
+    def agent(self, play: Play, /, *, when: Mapping[str, Any] | None = None, times: int | None = None) -> Play: ...
     @overload
-    def agent(self, /, *, when: Mapping[str, Any] | None = None) -> Callable[[Play], Play]: ...
-    def agent(self, play: Any = None, /, *, when: Mapping[str, Any] | None = None) -> Any:
+    def agent(
+        self, /, *, when: Mapping[str, Any] | None = None, times: int | None = None
+    ) -> Callable[[Play], Play]: ...
+    def agent(self, play: Any = None, /, *, when: Mapping[str, Any] | None = None, times: int | None = None) -> Any:
         """Have a coroutine function play the agent: `@gobare.agent`, or `@gobare.agent(when={…})`.
 
-        `when` is a scenario's condition. Without one the agent answers whatever nothing else does.
+        `when` is a scenario's condition. Without one the agent answers whatever nothing else does. With `times` it
+        answers that many messages, and the agents and rules after it get the rest.
         Raises `TypeError` for what is not a coroutine function, `ScenarioError` for a bad condition.
         """
+        if times is not None and (type(times) is not int or times < 1):
+            raise ValueError(f"`times` is a number of messages, at least 1, which {times!r} is not")
         condition = None
         if when is not None:
             from emulator.runtime.scenario_file import condition as read_condition
@@ -216,15 +228,31 @@ class Emulator(Handle):
                 inspect.signature(function).bind(None)
             except TypeError:
                 raise TypeError(f"an agent takes one argument, the turn, which {function!r} does not") from None
-            self.socket.deployment.script.add(function, condition)
+            self.socket.deployment.script.add(function, condition, times)
             return function
 
         return register if play is None else register(play)
+
+    def invariant(self, function: Invariant) -> Invariant:
+        """Say what must hold at the end of every run of this test, explored or not: `@gobare.invariant`.
+
+        The function is given this emulator and the run (`variant`, `mode`, `error`), as far as it takes arguments,
+        and raises where it does not hold. Raises `TypeError` for what is no plain function.
+        """
+        if not callable(function) or inspect.iscoroutinefunction(function):
+            raise TypeError(f"an invariant is a plain function, which {function!r} is not")
+        self.invariants.append(function)
+        return function
 
     @property
     def script_errors(self) -> list[Fault]:
         """The script errors so far, resets notwithstanding, with their exceptions."""
         return self.socket.script_errors + self.socket.deployment.engine.script_errors
+
+    @property
+    def failed_expectations(self) -> list[dict[str, Any]]:
+        """The answers so far that were not as the script expects, resets notwithstanding, as the report has them."""
+        return self.socket.failed_expectations + self.socket.deployment.engine.answers.missed
 
     def raise_script_errors(self) -> None:
         """Raise the first script error, if there is one: the fixtures do so by themselves."""

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from emulator.domain.files import Blob
     from emulator.domain.notices import Notice
     from emulator.domain.pages import Page, T
-    from emulator.domain.session import Action, Session, Turn
+    from emulator.domain.action import Action
+    from emulator.domain.session import Session, Turn
     from emulator.domain.snapshots import Content, Snapshot
     from emulator.domain.tools import Tool, ToolSet
     from emulator.domain.usage import Usage

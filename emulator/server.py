@@ -236,6 +236,7 @@ class Socket:
         self.control_token = control_token
         self.state = ServerState()
         self.script_errors: list[Fault] = []
+        self.failed_expectations: list[dict[str, Any]] = []
         self._settings = settings
         self._holder = holder
         self._tokens = tokens
@@ -266,12 +267,14 @@ class Socket:
         await old.close()
         # A script that failed has failed, whatever is reset after it.
         self.script_errors += old.engine.script_errors
+        self.failed_expectations += old.engine.answers.missed
 
     async def begin_again(self, settings: Settings, scenario: LoadedScenario | None) -> None:
         """Reset to another start."""
         self._settings, self._scenario = settings, scenario
         await self.reset()
         self.script_errors.clear()
+        self.failed_expectations.clear()
 
     async def stop(self) -> None:
         """Stop serving: streams end, connections close, no task is left."""
@@ -301,4 +304,9 @@ class Socket:
 
     def _new(self) -> Deployment:
         scenario = None if self._scenario is None else self._scenario.fresh()
-        return Deployment(self._settings, self._holder, tokens=self._tokens, scenario=scenario, url=self.url)
+        made = Deployment(self._settings, self._holder, tokens=self._tokens, scenario=scenario, url=self.url)
+        if self._settings.explore:
+            from emulator.exploration.plan import install
+
+            install(made)
+        return made

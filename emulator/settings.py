@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import types
 import typing
 from dataclasses import dataclass, field
@@ -144,6 +145,18 @@ class Settings:
     files_body_limit: int = _setting(1_048_576, "bytes of a request body that writes files")
     create_body_limit: int = _setting(16_777_216, "bytes of a request body that creates a session")
     journal_limit: int = _setting(1000, "requests the journal keeps")
+    mode: Literal["script", "strict"] = _setting(
+        "script", "how a recording is played: the agent's side alone, or strict, the client's writes held to it too"
+    )
+    findings: Literal["on", "off"] = _setting(
+        "on", "whether the report tells which rules of good use a client broke", at_start=True
+    )
+    strict: bool = _setting(False, "what a test leaves over fails it")
+    explore: tuple[str, ...] = _setting(
+        (), "what tests are run again with: resume_everywhere, race, future_proof, or variants of these by their names"
+    )
+    explore_limit: int = _setting(100, "times that one test is run again at most, a sample where there is more to try")
+    explore_seconds: float = _setting(60.0, "real seconds that running one test again may take in all")
 
 
 NAMES: Final[tuple[str, ...]] = tuple(f.name for f in dataclasses.fields(Settings))
@@ -257,6 +270,16 @@ _MINIMUM: Final[Mapping[str, float]] = {
     "tools_restart_seconds": 0,
     "publication_seconds": 0,
     "journal_limit": 0,
+    "explore_limit": 0,
+    "explore_seconds": 0,
+}
+
+# The ways to explore, and how a variant of each is named.
+_OUTCOMES: Final = "accepted|already_resolved|not_delivered|deadline|cancelled"
+EXPLORED: Final[Mapping[str, str]] = {
+    "resume_everywhere": r"\d+",
+    "race": rf"\d+:({_OUTCOMES})|order:[0-9a-f]{{8}}-[0-9a-f]{{8}}",
+    "future_proof": "events|fields|items",
 }
 
 
@@ -269,13 +292,29 @@ def _kinds() -> dict[str, Any]:
 
 
 def _check(name: str, value: Any) -> Any:
+    if name == "explore" and isinstance(value, str):
+        value = [value]
     checked = _checked(name, value, _kinds()[name])
+    if name == "explore":
+        _check_explored(checked)
     if name == "public_url" and checked and not checked.startswith(("http://", "https://")):
         raise SettingError(f"`{name}` is an http or https address, not {value!r}.")
     low = _MINIMUM.get(name)
     if low is not None and not low <= checked <= _MAXIMUM:
         raise SettingError(f"`{name}` is from {low:g} to {_MAXIMUM}, not {checked:g}.")
     return checked
+
+
+def _check_explored(entries: tuple[str, ...]) -> None:
+    for entry in entries:
+        mode, colon, variant = entry.partition(":")
+        if mode not in EXPLORED:
+            raise SettingError(f"`explore` is of {', '.join(EXPLORED)}, not {entry!r}.{did_you_mean(mode, EXPLORED)}")
+        if colon and re.fullmatch(EXPLORED[mode], variant) is None:
+            raise SettingError(
+                f"`explore`: {entry!r} is no variant of {mode}. Send {mode!r} for all of them, or one as a failure "
+                "names it."
+            )
 
 
 _KINDS: Final[Mapping[Any, str]] = {int: "an integer", float: "a number", bool: "true or false", str: "text"}

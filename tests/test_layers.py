@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "emulator"
 
 # From the bottom up. A module may import its own layer and those before it.
-BASE = ("refusals", "clock", "ids", "redaction", "settings", "scenario_source")
+BASE = ("refusals", "clock", "ids", "redaction", "settings", "scenario_source", "differences")
 LAYERS: dict[str, tuple[str, ...]] = {
     "base": (),
     "wire": ("base",),
@@ -20,9 +20,10 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "render": ("base", "domain"),
     "runtime": ("base", "domain", "render", "wire"),
     "api": ("base", "domain", "render", "runtime", "wire"),
-    "control": ("base", "domain", "render", "runtime", "wire", "api"),
+    "recording": ("base", "domain", "render", "runtime", "wire", "api"),
+    "control": ("base", "domain", "render", "runtime", "wire", "api", "recording"),
     "client": ("base", "wire"),
-    "edges": ("base", "domain", "render", "runtime", "wire", "api", "control", "client"),
+    "edges": ("base", "domain", "render", "runtime", "wire", "api", "recording", "control", "client"),
 }
 
 

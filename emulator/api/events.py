@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from emulator.api.call import Reply, Stream
 from emulator.api.parse import cursor
 from emulator.api.sessions import content_text
+from emulator.domain.action import Answerer
 from emulator.refusals import Refusal, invalid
 from emulator.runtime.run import CallResult
 
@@ -36,6 +37,7 @@ async def post_events(call: Call) -> Reply:
     event: wire.InputEvent = call.body.events[0]
     engine, organization = call.deployment.engine, call.organization
     accepted: dict[str, Any] = {}
+    by = Answerer("api", call.token.id, call.request_id)
     match event.type:
         case "input.message":
             text = content_text(event.content, "events[0].content")
@@ -50,16 +52,20 @@ async def post_events(call: Call) -> Reply:
             result = _result(event)
             session = call.session
             accepted = {
-                "outcome": engine.actions.tool_result(organization, session, event.turn_id, event.call_id, result)
+                "outcome": engine.actions.tool_result(organization, session, event.turn_id, event.call_id, result, by)
             }
         case "input.approval":
             session = call.session
-            accepted = {"outcome": engine.actions.approval(organization, session, event.call_id, event.approved)}
+            accepted = {
+                "outcome": engine.actions.approval(organization, session, event.call_id, event.approved, by=by)
+            }
         case "input.question_answer":
             if not event.answer.strip():
                 raise invalid("`events[0].answer` must not be empty.")
             session = call.session
-            accepted = {"outcome": engine.actions.question_answer(organization, session, event.call_id, event.answer)}
+            accepted = {
+                "outcome": engine.actions.question_answer(organization, session, event.call_id, event.answer, by)
+            }
         case "input.steer":
             text = content_text(event.content, "events[0].content")
             session = call.session

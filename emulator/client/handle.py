@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from emulator.client import requests
+from emulator.client.assertions import Assertions, AsyncAssertions
 from emulator.client.requests import ControlError
 from emulator.refusals import Refusal
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from emulator.client.requests import Deliveries, Request, Requests
+    from emulator.client.timeline import Timeline
     from emulator.client.transcript import Transcript
     from emulator.wire import control as wire
     from emulator.wire.deliveries import Delivery
@@ -39,7 +41,7 @@ class AsyncTransport(Protocol):
     async def send(self, verb: str, path: str, body: Any = None) -> Any: ...
 
 
-class Handle:
+class Handle(Assertions):
     """An emulator to script and inspect. Raises `ControlError` for what the emulator refuses.
 
     `url` and `token` are what the code under test is given.
@@ -62,9 +64,14 @@ class Handle:
         except (Refusal, ControlError) as error:
             raise request.refused(error) from None
 
-    def load(self, source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
-        """Put a scenario in place, from a file of this machine or as a mapping, and give it as it was taken."""
-        return self.perform(requests.load(source))
+    def load(
+        self, source: str | os.PathLike[str] | Mapping[str, Any], *, mode: str | None = None
+    ) -> dict[str, Any]:
+        """Put a scenario in place, from a file of this machine or as a mapping, and give it as it was taken.
+
+        A recording is taken as the scenario it is played as; its `mode` is `script` or `strict`, else the setting's.
+        """
+        return self.perform(requests.load(source, mode))
 
     def approve(self, call_id: str | None = None, approved: bool = True, *, code: str | None = None) -> str:
         """Decide an approval as the person at the console: the only open one, unless named. Gives its call id.
@@ -98,12 +105,20 @@ class Handle:
         """What was said and done in a session; in the one created last unless named."""
         return self.perform(requests.transcript(session_id))
 
+    def timeline(self, session_id: str | None = None) -> Timeline:
+        """What clients sent and what the agent did, interleaved: of everybody, or of one session. Prints as lines."""
+        return self.perform(requests.timeline(session_id))
+
     def settle(self, timeout: float = 5) -> bool:
         """Wait, at most `timeout` real seconds, until every agent is at rest and no webhook delivery is due.
 
         Gives whether that came.
         """
         return self.perform(requests.settle(timeout))
+
+    def exploration(self) -> dict[str, Any]:
+        """What this run is explored with (`explore`, `reached`), and what there is to try (`variants`)."""
+        return self.perform(requests.exploration())
 
     def report(self) -> dict[str, Any]:
         """What is left over: unanswered calls, steps never reached, what was not deleted, script errors."""
@@ -209,7 +224,7 @@ class SettingsControl(_Part):
         return self._perform(requests.update_settings(values))
 
 
-class AsyncHandle:
+class AsyncHandle(AsyncAssertions):
     """`Handle`, awaited: the same names and results. `requests` is a method here."""
 
     def __init__(self, transport: AsyncTransport, url: str, token: str) -> None:
@@ -229,9 +244,11 @@ class AsyncHandle:
         except (Refusal, ControlError) as error:
             raise request.refused(error) from None
 
-    async def load(self, source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
+    async def load(
+        self, source: str | os.PathLike[str] | Mapping[str, Any], *, mode: str | None = None
+    ) -> dict[str, Any]:
         """As `Handle.load`."""
-        return await self.perform(requests.load(source))
+        return await self.perform(requests.load(source, mode))
 
     async def approve(self, call_id: str | None = None, approved: bool = True, *, code: str | None = None) -> str:
         """As `Handle.approve`."""
@@ -261,9 +278,17 @@ class AsyncHandle:
         """As `Handle.transcript`."""
         return await self.perform(requests.transcript(session_id))
 
+    async def timeline(self, session_id: str | None = None) -> Timeline:
+        """As `Handle.timeline`."""
+        return await self.perform(requests.timeline(session_id))
+
     async def settle(self, timeout: float = 5) -> bool:
         """As `Handle.settle`."""
         return await self.perform(requests.settle(timeout))
+
+    async def exploration(self) -> dict[str, Any]:
+        """As `Handle.exploration`."""
+        return await self.perform(requests.exploration())
 
     async def report(self) -> dict[str, Any]:
         """As `Handle.report`."""

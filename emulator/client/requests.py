@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote
 
 from emulator import scenario_source
+from emulator.client.timeline import Timeline
 from emulator.client.transcript import Transcript
 
 if TYPE_CHECKING:
@@ -81,12 +82,12 @@ def _given(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def load(source: str | os.PathLike[str] | Mapping[str, Any]) -> Request[dict[str, Any]]:
+def load(source: str | os.PathLike[str] | Mapping[str, Any], mode: str | None) -> Request[dict[str, Any]]:
     try:
         name, document = scenario_source.read(source)
     except scenario_source.ScenarioError as error:
         raise ControlError("invalid_request", str(error), 400) from None
-    return Request("PUT", _path("scenario"), _same, document, subject=name or "")
+    return Request("PUT", _path("scenario"), _same, {**document, **_given(mode=mode)}, subject=name or "")
 
 
 def _server(name: str) -> str:
@@ -159,6 +160,10 @@ def update_settings(values: dict[str, Any]) -> Request[dict[str, Any]]:
     return Request("PATCH", _path("settings"), _same, json.loads(json.dumps(values, allow_nan=False)))
 
 
+def exploration() -> Request[dict[str, Any]]:
+    return Request("GET", _path("exploration"), _same)
+
+
 def requests() -> Request[Requests]:
     def parse(answer: Any) -> Requests:
         from emulator.wire import control as wire
@@ -177,6 +182,10 @@ def events(session_id: str | None) -> Request[list[dict[str, Any]]]:
 def transcript(session_id: str | None) -> Request[Transcript]:
     path = _path("transcript", session_id=session_id)
     return Request("GET", path, lambda answer: Transcript(answer["session_id"], answer["data"], answer["events"]))
+
+
+def timeline(session_id: str | None) -> Request[Timeline]:
+    return Request("GET", _path("timeline", session_id=session_id), lambda answer: Timeline(answer["data"]))
 
 
 def settle(timeout: float) -> Request[bool]:

@@ -29,20 +29,26 @@ class Transcript:
         return next(said, None)
 
     def __str__(self) -> str:
-        told = [event for event in self._events if event["type"] not in _UNTOLD]
+        told = [(event["created_at"], *found) for event in self._events if (found := of_event(event)) is not None]
         if not told:
             return "(no session)" if self.session_id is None else f"(nothing in session {self.session_id})"
-        start = told[0]["created_at"]
-        return "\n".join(_line(event, (event["created_at"] - start) / 1000) for event in told)
+        return "\n".join(line((at - told[0][0]) / 1000, who, text) for at, who, text in told)
 
     __repr__ = __str__
 
 
-def _line(event: dict[str, Any], seconds: float) -> str:
+def of_event(event: dict[str, Any]) -> tuple[str, str] | None:
+    """Who did something, and what; `None` for what says nothing that the line before or after it does not."""
+    if event["type"] in _UNTOLD:
+        return None
     # One of a kind to come is shown as it is.
     who, tell = _TOLD.get(event["type"], (event["type"], _short))
-    text = str(tell(event["payload"])).replace("\n", "\n" + " " * 23)
-    return f"{seconds:+9.3f} s  {who:<8}  {text}"
+    return who, str(tell(event["payload"]))
+
+
+def line(seconds: float, who: str, text: str) -> str:
+    """A line of a timeline."""
+    return f"{seconds:+9.3f} s  {who:<8}  {text}".replace("\n", "\n" + " " * 23)
 
 
 def _call(name: str, arguments: Any) -> str:
@@ -70,7 +76,6 @@ def _decision(detail: dict[str, Any]) -> str:
     return f"{'approved' if detail['approved'] else 'not approved'}{reason}"
 
 
-# What says nothing that the line before or after it does not.
 _UNTOLD: Final = frozenset(("sandbox.created", "turn.started", "message.dequeued"))
 _CHANGES: Final = {"created": "writes", "modified": "changes", "deleted": "deletes"}
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from emulator.control.call import Call
-    from emulator.domain.session import Action, Session
+    from emulator.domain.action import Action
+    from emulator.domain.session import Session
     from emulator.domain.world import Organization, World
     from emulator.wire import control as wire
 

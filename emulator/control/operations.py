@@ -158,6 +158,13 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     ),
     Operation(
         verb="GET",
+        path="/_emulator/exploration",
+        summary="Read what this run can be explored with",
+        handler=world.get_exploration,
+        response=Named("control.Exploration"),
+    ),
+    Operation(
+        verb="GET",
         path="/_emulator/requests",
         summary="Read the journal of requests",
         handler=records.get_requests,
@@ -178,6 +185,14 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         handler=records.get_transcript,
         response=Named("control.TranscriptRead"),
         query=(Parameter("session_id", "text", "Whose; the session created last when absent."),),
+    ),
+    Operation(
+        verb="GET",
+        path="/_emulator/timeline",
+        summary="Read requests and events in the order they happened",
+        handler=records.get_timeline,
+        response=Named("control.TimelineRead"),
+        query=(_SESSION,),
     ),
     Operation(
         verb="POST",
@@ -259,7 +274,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         path="/_emulator/report",
         summary="Read what is left over",
         handler=records.get_report,
-        response=Named("control.Report"),
+        response=Named("report.Report"),
     ),
     Operation(
         verb="GET",

@@ -6,6 +6,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from emulator.control.report import report
+from emulator.control.timeline import timeline
 from emulator.render import FrameCodec
 
 if TYPE_CHECKING:
@@ -51,6 +52,14 @@ async def get_transcript(call: Call) -> Any:
         "data": [transcript.item(position) for position in range(len(transcript.refresh()))],
         "events": [FrameCodec.event(event.frame) for event in organization.log.of(session_id)],
     }
+
+
+async def get_timeline(call: Call) -> Any:
+    """Requests and events as they happened, of everybody or of one session. A deleted session's events are gone."""
+    session_id = call.query.get("session_id")
+    if session_id is not None:
+        call.session(session_id)
+    return {"session_id": session_id, "data": timeline(call.deployment, session_id)}
 
 
 async def get_report(call: Call) -> Any:

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from emulator.control.verdict import verdict
+from emulator.domain.findings.catalogue import MESSAGES, link
+from emulator.domain.findings.judge import findings
 from emulator.redaction import address, scrub_value
 
 if TYPE_CHECKING:
@@ -19,9 +22,12 @@ if TYPE_CHECKING:
 def report(deployment: Deployment) -> dict[str, Any]:
     """Everything left over, by kind; each a list of objects with the ids of what they are about."""
     world, engine, scenario = deployment.world, deployment.engine, deployment.script.scenario
-    found = {
+    found: dict[str, Any] = {
+        "answers": engine.answers.as_json(),
+        "failed_expectations": list(engine.answers.missed),
         "unanswered_actions": _unanswered(world),
         "unreached_steps": [] if scenario is None else scenario.unreached(),
+        "unused_rules": _unused_rules(deployment),
         "unmatched_messages": list(engine.unmatched),
         "undeleted": _undeleted(world),
         "open_streams": _open_streams(deployment),
@@ -30,10 +36,34 @@ def report(deployment: Deployment) -> dict[str, Any]:
         "unused_faults": [],
         "agent_not_at_rest": list(engine.rest.missed),
         "script_errors": _script_errors(engine),
-        "findings": [],
+        "recording": deployment.unmatched_writes(),
+        "findings": _findings(deployment),
     }
     cleaned: dict[str, Any] = scrub_value(found)
-    return cleaned
+    return {**cleaned, "verdict": verdict(cleaned, strict=world.settings.strict)}
+
+
+def _unused_rules(deployment: Deployment) -> list[dict[str, Any]]:
+    return [
+        {"rule": rule.name, "times": rule.times, "used": rule.used}
+        for rule in deployment.script.rules
+        if rule.times is not None and not rule.used_up
+    ]
+
+
+def _findings(deployment: Deployment) -> list[dict[str, Any]]:
+    """The rules of good use that clients broke."""
+    if deployment.watcher is None:
+        return []
+    notices = [
+        (delivery.session_id, delivery.type, delivery.created_at)
+        for delivery in deployment.deliveries
+        if any(attempt.succeeded for attempt in delivery.attempts)
+    ]
+    return [
+        {"id": found.id, "message": MESSAGES[found.id], "evidence": found.evidence(), "link": link(found.id)}
+        for found in findings(deployment.watcher.seen(), notices, deployment.world.access.chosen())
+    ]
 
 
 def _unanswered(world: World) -> list[dict[str, Any]]:
@@ -60,6 +90,7 @@ def _undeleted(world: World) -> dict[str, list[dict[str, Any]]]:
                 "title": session.title,
                 "organization": organization.id,
                 "request_id": session.request_id,
+                "forked_from": session.forked_from,
             }
             for organization in world.organizations()
             for session in organization.sessions

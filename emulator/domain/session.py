@@ -8,9 +8,10 @@ changed nothing. Times are handed in (`now`, Unix milliseconds), as are ids.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 from emulator.domain import transitions
+from emulator.domain.action import Action
 from emulator.domain.artifacts import Artifact, content_type
 from emulator.domain.files import Blob, UnusablePath, names
 from emulator.domain.snapshots import capture
@@ -21,33 +22,12 @@ from emulator.domain.workspace import Preview, Workspace
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
+    from emulator.domain.action import ActionState, ActionType
     from emulator.domain.event_log import Event, EventLog
     from emulator.domain.index import Label
     from emulator.domain.snapshots import Snapshot
     from emulator.domain.transitions import SessionStatus, TurnStatus
     from emulator.ids import Ids
-
-ActionType: TypeAlias = Literal["function_call", "approval", "question"]
-ActionState: TypeAlias = Literal["open", "answered", "expired", "withdrawn", "lost", "dropped"]
-
-
-@dataclass(slots=True)
-class Action:
-    """Something a session waits for. `lost`: the sandbox no longer holds the call.
-
-    It is `expired` past its deadline, `withdrawn` when the agent gave it up, `dropped` when its turn ended.
-    """
-
-    type: ActionType
-    turn_id: str
-    call_id: str
-    name: str
-    arguments: dict[str, Any]
-    created_at: int
-    expires_at: int | None = None
-    state: ActionState = "open"
-    lost: bool = False
-
 
 @dataclass(slots=True)
 class Turn:
@@ -122,6 +102,7 @@ class Session:
         self.source = source
         self.created_by_token = created_by_token
         self.parent_session_id = parent_session_id
+        self.forked_from: str | None = None
         self.created_at = now
         self.updated_at = now
         self._status: SessionStatus = "idle"
@@ -219,6 +200,7 @@ class Session:
             request_id=request_id,
             inherited=inherited,
         )
+        fork.forked_from = self.id
         fork.workspace = self.workspace.forked(copied=workspace_copied)
         if workspace_copied:
             fork.capture(now)
@@ -351,13 +333,13 @@ class Session:
         if action.state != "open":
             raise IllegalTransition("an action closes once")
         status = self.status
-        action.state = state
+        action.state = action.outcome = state
         if not any(other.state == "open" for other in self.actions.values()):
             status = step(transitions.SESSION, self.status, "answered")
         self.status = status
         if event is not None:
             kind, payload = event
-            self.record(kind, {"toolCallId": action.call_id, **payload})
+            action.closed_at = self.record(kind, {"toolCallId": action.call_id, **payload}).created_at
 
     def settle(
         self,

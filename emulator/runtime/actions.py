@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from emulator.domain.action import CONSOLE, Attempt
 from emulator.refusals import invalid, not_found
 from emulator.runtime.run import CallResult
 
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from emulator.clock import Clock
-    from emulator.domain.session import Action, Session
+    from emulator.domain.action import Action, Answerer
+    from emulator.domain.session import Session
     from emulator.domain.world import Organization
+    from emulator.runtime.answers import Answers
     from emulator.runtime.feed import Feed
     from emulator.runtime.run import Run
 
@@ -33,17 +36,34 @@ _REFUSED: Final = {
 
 
 class Actions:
-    """The actions of one emulator. `runs` are the turns its agents are on, by session."""
+    """The actions of one emulator. `runs` are the turns its agents are on, by session.
 
-    def __init__(self, clock: Clock, feed: Feed, runs: Mapping[str, Run]) -> None:
+    Every answer is one of the person at the console, unless it is said whose.
+    """
+
+    def __init__(self, clock: Clock, feed: Feed, runs: Mapping[str, Run], answers: Answers) -> None:
         self._clock = clock
+        self._answers = answers
         self._feed = feed
         self._runs = runs
 
     def tool_result(
-        self, organization: Organization, session: Session, turn_id: str, call_id: str, result: CallResult
+        self,
+        organization: Organization,
+        session: Session,
+        turn_id: str,
+        call_id: str,
+        result: CallResult,
+        by: Answerer = CONSOLE,
     ) -> str:
         """Answer a function call. Gives the outcome; 404 for a pair nobody waits for (contract §7)."""
+        outcome = self._tool_result(organization, session, turn_id, call_id, result)
+        self._note(session.actions[call_id], by, outcome)
+        return outcome
+
+    def _tool_result(
+        self, organization: Organization, session: Session, turn_id: str, call_id: str, result: CallResult
+    ) -> str:
         action = session.actions.get(call_id)
         if action is None or action.turn_id != turn_id or action.state == "dropped":
             raise not_found(
@@ -61,6 +81,7 @@ class Actions:
         waiting = self._waiting(session, action)
         if waiting is None or action.lost:
             session.close_action(action, "lost", None)
+            action.closed_at = self._clock.now()
             self._feed.pump(organization)
             return "not_delivered"
         session.close_action(action, "answered", ("tool.resolved", {"name": action.name, "success": result.success}))
@@ -69,27 +90,42 @@ class Actions:
         return "accepted"
 
     def approval(
-        self, organization: Organization, session: Session, call_id: str, approved: bool, code: str | None = None
+        self,
+        organization: Organization,
+        session: Session,
+        call_id: str,
+        approved: bool,
+        code: str | None = None,
+        by: Answerer = CONSOLE,
     ) -> str:
         """Decide an approval (contract §7). A `code` says that the platform refused, and why (contract §9)."""
         decision: dict[str, Any] = {"approved": approved}
         action = session.actions.get(call_id)
         if code is not None and action is not None:
             decision |= {"name": action.name, "code": code, "reason": _REFUSED[code].format(action.name)}
-        return self._decide(organization, session, call_id, "approval", ("approval.resolved", decision), approved)
+        return self._decide(organization, session, call_id, "approval", ("approval.resolved", decision), approved, by)
 
-    def question_answer(self, organization: Organization, session: Session, call_id: str, answer: str) -> str:
+    def question_answer(
+        self, organization: Organization, session: Session, call_id: str, answer: str, by: Answerer = CONSOLE
+    ) -> str:
         """Answer a question (contract §7)."""
         return self._decide(
-            organization, session, call_id, "question", ("question.answered", {"answer": answer}), answer
+            organization, session, call_id, "question", ("question.answered", {"answer": answer}), answer, by
         )
 
     def lose(self, action: Action) -> None:
         """Have the sandbox forget a call it is parked on: an answer is no longer delivered."""
         action.lost = True
 
+    def expire(self, session: Session, action: Action) -> None:
+        """Have a call's time run out now."""
+        run = self._runs.get(session.id)
+        if run is not None:
+            self._expire(run, action)
+
     async def park(self, run: Run, action: Action) -> Any:
         """Wait for an action to be answered, or for its deadline."""
+        self._answers.asked(run.session, run.turn, action)
         if action.expires_at is not None:
             timer = self._clock.call_at(action.expires_at, lambda: self._expire(run, action))
         else:
@@ -107,6 +143,10 @@ class Actions:
             if timer is not None:
                 timer.cancel()
 
+    def _note(self, action: Action, by: Answerer, outcome: str) -> None:
+        """Keep who answered, and what became of the answer."""
+        action.attempts.append(Attempt(by, outcome, self._clock.now()))
+
     def _waiting(self, session: Session, action: Action) -> asyncio.Future[Any] | None:
         run = self._runs.get(session.id)
         future = run.waits.get(action.call_id) if run is not None else None
@@ -120,6 +160,7 @@ class Actions:
         expected: Literal["approval", "question"],
         event: tuple[str, dict[str, Any]],
         value: bool | str,
+        by: Answerer,
     ) -> str:
         action = session.actions.get(call_id)
         if action is None:
@@ -127,7 +168,9 @@ class Actions:
         _check_type(action, expected)
         waiting = self._waiting(session, action) if action.state == "open" else None
         if waiting is None:
+            self._note(action, by, "no_longer_pending")
             return "no_longer_pending"
+        self._note(action, by, "accepted")
         session.close_action(action, "answered", event)
         self._feed.pump(organization)
         waiting.set_result(value)
@@ -142,6 +185,7 @@ class Actions:
             denial = {"approved": False, "name": action.name, "code": "aborted"}
             event = ("approval.resolved", {**denial, "reason": "The agent no longer wants to know."})
         run.session.close_action(action, "withdrawn", event)
+        action.closed_at = action.closed_at or self._clock.now()
         self._feed.pump(run.organization)
 
     def _expire(self, run: Run, action: Action) -> None:

@@ -14,9 +14,11 @@ from contextvars import Context
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from emulator.domain.connections import NO_MODEL
-from emulator.domain.scenario import Facts
+from emulator.domain.scenario import Facts, unanswered
+from emulator.redaction import scrub_value
 from emulator.refusals import Refusal, not_found, reset_meanwhile
 from emulator.runtime.actions import Actions
+from emulator.runtime.answers import Answers
 from emulator.runtime.fault import Fault, fault_of
 from emulator.runtime.publications import Publications
 from emulator.runtime.publishing import Publishing
@@ -68,7 +70,8 @@ class Engine:
         self.publications = Publications(world, clock, feed, self.spawn)
         self.previews = Publishing(world, self.workspaces, feed)
         self._runs: dict[str, Run] = {}
-        self.actions = Actions(clock, feed, self._runs)
+        self.answers = Answers(max(1, world.settings.journal_limit))
+        self.actions = Actions(clock, feed, self._runs, self.answers)
         self.script_errors: list[Fault] = []
         self.unmatched: list[dict[str, Any]] = []
         self.blocked: list[str] = []
@@ -303,12 +306,15 @@ class Engine:
             self.feed.pump(run.organization)
             if session.agent.model_credential_id is None:
                 raise Failed("provider_unauthorized", NO_MODEL)
-            part = self.script.choose(self._facts(run))
+            facts = self._facts(run)
+            part = self.script.choose(facts)
             if part is None:
+                misses = self.script.misses(facts)
+                about = {"session_id": session.id, "turn_id": turn.id, "request_id": turn.request_id}
                 self.unmatched.append(
-                    {"session_id": session.id, "turn_id": turn.id, "message": turn.text, "request_id": turn.request_id}
+                    {**about, "message": turn.text, "rules": [scrub_value(miss.as_json()) for miss in misses]}
                 )
-                raise Failed("internal_error", "No rule of the script matches this message.")
+                raise Failed("internal_error", unanswered(misses))
             await part.play(TurnVerbs(self, run))
         except Failed as failed:
             if not turn.settled:
@@ -424,6 +430,7 @@ class Engine:
             metadata=session.metadata,
             model=session.agent.model,
             tools=run.tools.names(self.world.settings.disabled_tools),
+            session=run.organization.number(session.id) or 0,
         )
 
     def _blocked(self, run: Run, stack: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from dataclasses import dataclass
 from functools import cache
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 from emulator.redaction import encodable, scrub
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from emulator.runtime.run import Run
 
 _HERE: Final = str(Path(__file__).parent.parent)
@@ -42,6 +45,20 @@ def fault_of(run: Run, error: BaseException) -> Fault:
     text = str(error)
     message = encodable(scrub(f"{type(error).__name__}: {text}" if text else type(error).__name__))
     return Fault(run.session.id, run.turn.id, run.turn.request_id, _where(error), message, error)
+
+
+def script_place() -> str:
+    """The place in a script that the running code was called from: `test_it.py:12 in agent`."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename.startswith(_library_folders()):
+            break
+        if not code.co_filename.startswith(_HERE):
+            return f"{Path(code.co_filename).name}:{frame.f_lineno} in {code.co_name}"
+        frame = frame.f_back
+    # A task of its own: nobody called it.
+    return "the agent"
 
 
 @cache

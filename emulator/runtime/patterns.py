@@ -24,6 +24,16 @@ class _Unknown(Exception):
     pass
 
 
+def unusable(pattern: str) -> str | None:
+    """What is wrong with a regular expression that somebody wrote to be searched with, or `None`."""
+    try:
+        re.compile(pattern)
+    except (re.error, RecursionError, OverflowError, Warning) as error:
+        return f"is not a regular expression: {error}"
+    # The search holds the interpreter: nothing could stop it, or even say what it is at.
+    return "repeats a repetition, which may take for ever to match" if nested(pattern) else None
+
+
 def matching(pattern: str, shortest: int = 0, longest: int | None = None) -> str | None:
     """A text in which `pattern` is found, within the lengths, or `None` when none was thought of."""
     for more in (0, 1, 2, max(0, shortest), max(0, shortest - 1)):

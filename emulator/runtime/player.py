@@ -7,11 +7,12 @@ language: a template is anything with `render`.
 
 from __future__ import annotations
 
-import json
+from base64 import b64decode
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn, Protocol, TypeAlias
 
+from emulator.domain.expectations import Expectation, parsed
 from emulator.runtime.run import Failed, ScriptError, TurnOver
 
 # What a template sees beside the names that `as` gave.
@@ -77,9 +78,27 @@ class Verbs(Protocol):
 
     async def say(self, text: str, /) -> object: ...
     async def think(self, text: str, /) -> object: ...
-    async def call_with(self, function: str, arguments: dict[str, Any], /, *, lose: bool = False) -> CallOutcome: ...
-    async def ask(self, question: str, options: list[str] | None = None, allow_freeform: bool = True, /) -> str: ...
-    async def approve(self, tool: str, args: dict[str, Any] | None = None, sensitive: bool = False, /) -> bool: ...
+    async def call_with(
+        self, function: str, arguments: dict[str, Any], /, *, lose: bool = False, expect: Expected | None = None
+    ) -> CallOutcome: ...
+    async def ask(
+        self,
+        question: str,
+        options: list[str] | None = None,
+        allow_freeform: bool = True,
+        /,
+        *,
+        expect: Expected | None = None,
+    ) -> str: ...
+    async def approve(
+        self,
+        tool: str,
+        args: dict[str, Any] | None = None,
+        sensitive: bool = False,
+        /,
+        *,
+        expect: Expected | None = None,
+    ) -> bool: ...
     async def use(
         self,
         tool: str,
@@ -90,7 +109,7 @@ class Verbs(Protocol):
         /,
     ) -> object: ...
     async def mcp(self, server: str, tool: str, arguments: dict[str, Any] | None = None, /) -> ToolOutcome: ...
-    async def write(self, path: str, content: str, size: int | None = None, /) -> object: ...
+    async def write(self, path: str, content: str | bytes, size: int | None = None, /) -> object: ...
     async def delete(self, path: str, /) -> object: ...
     async def todos(self, items: list[dict[str, str]], /) -> object: ...
     async def compact(self, before: int, after: int, /) -> object: ...
@@ -98,6 +117,15 @@ class Verbs(Protocol):
     async def together(self, *verbs: Coroutine[Any, Any, Any]) -> Sequence[Any]: ...
     async def wait(self, seconds: float, /) -> object: ...
     async def fail(self, code: str, message: str, /) -> object: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What an answer must be like, and where that is written: the path of a step, a place in a Python script."""
+
+    expectation: Expectation
+    where: str
+    scenario: str | None = None
 
 
 class Renders(Protocol):
@@ -120,7 +148,7 @@ class ScenarioStepError(ScriptError):
 class Step:
     """One verb of a play. `arguments` may hold templates at any depth; `bind` is the name of its result.
 
-    `steps` are those of a `together`.
+    `steps` are those of a `together`. `expect` is what the answer must be like; a `required` step must be reached.
     """
 
     verb: str
@@ -128,6 +156,8 @@ class Step:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     bind: str | None = None
     steps: tuple[Step, ...] = ()
+    expect: Expectation | None = None
+    required: bool = False
 
     def and_within(self) -> list[Step]:
         """This step and those inside it."""
@@ -135,22 +165,22 @@ class Step:
 
 
 # Verb -> how a turn is made to do it, and how a template sees the result.
-_Do: TypeAlias = Callable[[Verbs, Mapping[str, Any]], Awaitable[Any]]
+_Do: TypeAlias = Callable[[Verbs, Mapping[str, Any], Mapping[str, Any]], Awaitable[Any]]
 _DO: Final[Mapping[str, _Do]] = {
-    "say": lambda turn, a: turn.say(a["text"]),
-    "think": lambda turn, a: turn.think(a["text"]),
-    "call": lambda turn, a: turn.call_with(a["function"], a["arguments"], lose=a["lose"]),
-    "ask": lambda turn, a: turn.ask(a["question"], a["options"], a["allow_freeform"]),
-    "approve": lambda turn, a: turn.approve(a["tool"], a["args"], a["sensitive"]),
-    "use": lambda turn, a: turn.use(a["tool"], a["args"], a["summary"], a["is_error"], a["exit_code"]),
-    "mcp": lambda turn, a: turn.mcp(a["server"], a["tool"], a["arguments"]),
-    "write": lambda turn, a: turn.write(a["path"], a["content"], a["size"]),
-    "delete": lambda turn, a: turn.delete(a["path"]),
-    "todos": lambda turn, a: turn.todos(a["items"]),
-    "compact": lambda turn, a: turn.compact(a["before"], a["after"]),
-    "preview": lambda turn, a: turn.preview(a["port"], a["body"]),
-    "wait": lambda turn, a: turn.wait(a["seconds"]),
-    "fail": lambda turn, a: turn.fail(a["code"], a["message"]),
+    "say": lambda turn, a, e: turn.say(a["text"]),
+    "think": lambda turn, a, e: turn.think(a["text"]),
+    "call": lambda turn, a, e: turn.call_with(a["function"], a["arguments"], lose=a["lose"], **e),
+    "ask": lambda turn, a, e: turn.ask(a["question"], a["options"], a["allow_freeform"], **e),
+    "approve": lambda turn, a, e: turn.approve(a["tool"], a["args"], a["sensitive"], **e),
+    "use": lambda turn, a, e: turn.use(a["tool"], a["args"], a["summary"], a["is_error"], a["exit_code"]),
+    "mcp": lambda turn, a, e: turn.mcp(a["server"], a["tool"], a["arguments"]),
+    "write": lambda turn, a, e: turn.write(a["path"], _content(a["content"], a["encoding"]), a["size"]),
+    "delete": lambda turn, a, e: turn.delete(a["path"]),
+    "todos": lambda turn, a, e: turn.todos(a["items"]),
+    "compact": lambda turn, a, e: turn.compact(a["before"], a["after"]),
+    "preview": lambda turn, a, e: turn.preview(a["port"], a["body"]),
+    "wait": lambda turn, a, e: turn.wait(a["seconds"]),
+    "fail": lambda turn, a, e: turn.fail(a["code"], a["message"]),
 }
 
 
@@ -180,9 +210,9 @@ class Player:
         if step.steps:
             await turn.together(*(self._play(turn, inner, bound) for inner in step.steps))
             return
-        arguments = self._render(turn, step, bound)
+        arguments, expected = self._render(turn, step, bound)
         try:
-            result = await _DO[step.verb](turn, arguments)
+            result = await _DO[step.verb](turn, arguments, expected)
         except (TurnOver, Failed, ScenarioStepError):
             raise
         except Exception as error:
@@ -190,10 +220,19 @@ class Player:
         if step.bind is not None:
             bound[step.bind] = _SEEN.get(step.verb, _itself)(result)
 
-    def _render(self, turn: Verbs, step: Step, bound: Scope) -> Mapping[str, Any]:
+    def _render(self, turn: Verbs, step: Step, bound: Scope) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """The arguments of a verb, and beside them what it is to expect, if anything."""
         scope = _scope(turn) | bound
         try:
-            return {name: _rendered(value, scope) for name, value in step.arguments.items()}
+            arguments = {name: _rendered(value, scope) for name, value in step.arguments.items()}
+            if step.expect is None:
+                return arguments, {}
+            given = {
+                name: _rendered(value, scope) if name in ("output", "answer") else value
+                for name in step.expect.given()
+                for value in (getattr(step.expect, name),)
+            }
+            return arguments, {"expect": Expected(Expectation(**given), step.path, self.scenario)}
         except Exception as error:
             self._stop(step, error)
 
@@ -230,13 +269,17 @@ def _scope(turn: Verbs) -> Scope:
     }
 
 
+def _content(written: str, encoding: str) -> str | bytes:
+    return b64decode(written, validate=True) if encoding == "base64" else written
+
+
 def _itself(result: Any) -> Any:
     return result
 
 
 def _call_seen(result: CallOutcome) -> dict[str, Any]:
     text = result.output
-    return {"success": result.success, "output": _parsed(text), "text": text, "error": result.error}
+    return {"success": result.success, "output": parsed(text), "text": text, "error": result.error}
 
 
 def _tool_seen(result: ToolOutcome) -> dict[str, Any]:
@@ -249,16 +292,3 @@ def _tool_seen(result: ToolOutcome) -> dict[str, Any]:
 
 
 _SEEN: Final[Mapping[str, Callable[[Any], Any]]] = {"call": _call_seen, "mcp": _tool_seen}
-
-
-def _parsed(text: str | None) -> Any:
-    if text is None:
-        return None
-    try:
-        return json.loads(text, parse_constant=_not_json)
-    except (ValueError, RecursionError):
-        return text
-
-
-def _not_json(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")

@@ -14,6 +14,7 @@ from emulator.domain.tools import FunctionTool
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable, Mapping
 
     from emulator.domain.session import Session, Turn
     from emulator.domain.tools import ToolSet
@@ -46,6 +47,17 @@ class CallResult:
     success: bool
     output: str | None = None
     error: str | None = None
+    # Tells whether it is as a mapping expects; only where a script waits for it.
+    check: Callable[[Mapping[str, Any]], bool] | None = field(default=None, repr=False, compare=False)
+
+    def expect(self, **expected: Any) -> bool:
+        """Say what this must be like, and learn whether it is. A miss fails the test, and not the turn.
+
+        `success` is true or false; `output` equals the output read as JSON, or its text; `schema` is a JSON Schema
+        of it; `matches` and `error` are regular expressions found in the output's text and in the error.
+        """
+        assert self.check is not None, "only what a script is given can be expected to be something"
+        return self.check(expected)
 
     def json(self) -> Any:
         """`output` read as JSON. Raises `ValueError` when it is not JSON or there is none."""

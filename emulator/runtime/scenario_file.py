@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import json
 import keyword
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ValidationError
 
+from emulator.domain.expectations import Expectation
 from emulator.domain.scenario import Condition, Rule, SimulatedConnect, SimulatedDescription, SimulatedTool
 from emulator.refusals import CATALOGUE, did_you_mean
-from emulator.runtime.patterns import nested
+from emulator.runtime.patterns import unusable
 from emulator.runtime.player import GIVEN, Player, Step
 from emulator.runtime.scenario_problems import problems_of
 from emulator.scenario_source import Problem, ScenarioError, Where, path_of, read
@@ -25,8 +25,9 @@ from emulator.wire import scenario as wire
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from emulator.runtime.playback import WriteCheck
     from emulator.runtime.templates import Template, Templates
 
 __all__ = ["LoadedScenario", "ScenarioError", "condition", "load", "merge"]
@@ -51,11 +52,15 @@ class LoadedScenario:
     rules: list[Rule]
     mcp: dict[str, SimulatedDescription]
     players: list[Player] = field(default_factory=list)
+    # Makes what holds the client's writes against the recording this is, if it is one.
+    check: Callable[[], WriteCheck] | None = None
+    # How it is played, where that was said with it; else the setting says it.
+    mode: str | None = None
 
-    def unreached(self) -> list[dict[str, str]]:
-        """The steps no turn has begun: each with `scenario`, `step` (its path) and `verb`."""
+    def unreached(self) -> list[dict[str, Any]]:
+        """The steps no turn has begun: each with `scenario`, `step` (its path), `verb` and `required`."""
         return [
-            {"scenario": player.scenario, "step": step.path, "verb": step.verb}
+            {"scenario": player.scenario, "step": step.path, "verb": step.verb, "required": step.required}
             for player in self.players
             for step in player.unreached()
         ]
@@ -64,10 +69,10 @@ class LoadedScenario:
         """The same scenario with nothing reached. Turns that are playing keep this one's players."""
         players = [Player(player.scenario, player.steps) for player in self.players]
         rules = [
-            Rule(rule.condition, player, rule.name, rule.otherwise)
+            Rule(rule.condition, player, rule.name, rule.otherwise, rule.times)
             for rule, player in zip(self.rules, players, strict=True)
         ]
-        return LoadedScenario(self.name, self.document, rules, dict(self.mcp), players)
+        return LoadedScenario(self.name, self.document, rules, dict(self.mcp), players, self.check, self.mode)
 
 
 def load(source: str | os.PathLike[str] | Mapping[str, Any]) -> LoadedScenario:
@@ -109,6 +114,7 @@ def merge(scenarios: Sequence[LoadedScenario]) -> LoadedScenario:
         merged.rules += one.rules
         merged.players += one.players
         merged.mcp |= one.mcp
+        merged.check, merged.mode = merged.check or one.check, merged.mode or one.mode
         agent += one.document.get("agent", [])
         mcp |= one.document.get("mcp", {})
     merged.document = {"scenario": merged.name, "mcp": mcp, "agent": agent} if scenarios else {}
@@ -181,31 +187,38 @@ class _Builder:
         written = shape.otherwise if isinstance(shape, wire.OtherwiseRule) else shape.do
         player = Player(self.scenario, self._steps(written, (*where, "otherwise" if otherwise else "do")))
         self.players.append(player)
-        return Rule(holds, player, f"scenario {self.scenario!r}, {path_of(where)}", otherwise)
+        return Rule(holds, player, f"scenario {self.scenario!r}, {path_of(where)}", otherwise, shape.times)
 
     def _condition(self, shape: wire.When, where: Where) -> Condition:
         message = shape.message or wire.MessageCondition.model_construct()
-        if message.matches is not None:
-            try:
-                re.compile(message.matches)
-            except (re.error, RecursionError, OverflowError, Warning) as error:
-                self._wrong((*where, "message", "matches"), f"is not a regular expression: {error}")
-            else:
-                if nested(message.matches):
-                    # The search holds the interpreter: nothing could stop it, or even say what it is at.
-                    self._wrong(
-                        (*where, "message", "matches"), "repeats a repetition, which may take for ever to match"
-                    )
+        self._pattern((*where, "message", "matches"), message.matches)
         return Condition(
             contains=message.contains,
             equals=message.equals,
             matches=message.matches,
             turn=shape.turn,
+            session=shape.session,
             metadata=shape.metadata,
             title=shape.title,
             model=shape.model,
             tool=shape.tool,
         )
+
+    def _pattern(self, where: Where, pattern: str | None) -> None:
+        if pattern is not None and (wrong := unusable(pattern)) is not None:
+            self._wrong(where, wrong)
+
+    def _expectation(self, shape: BaseModel, where: Where, bound: set[str]) -> Expectation:
+        """What a step expects. Its `output` and `answer` may hold templates."""
+        given: dict[str, Any] = {
+            name.removesuffix("_"): _plain(getattr(shape, name)) for name in shape.model_fields_set
+        }
+        for name in ("matches", "error"):
+            self._pattern((*where, name), given.get(name))
+        for name in ("output", "answer"):
+            if name in given:
+                given[name] = self._value(given[name], (*where, name), bound, native=name == "output")
+        return Expectation(**given)
 
     def _steps(self, written: Sequence[BaseModel], where: Where) -> list[Step]:
         bound: set[str] = set()
@@ -219,15 +232,18 @@ class _Builder:
         return steps
 
     def _step(self, shape: BaseModel, where: Where, bound: set[str]) -> Step:
-        verb, value = next(iter(shape))
+        verb, value = next(pair for pair in shape if pair[0] != wire.REQUIRED)
+        required: bool = getattr(shape, wire.REQUIRED)
         at = (*where, verb)
         if verb == "together":
-            return self._together(value, at, bound)
+            return self._together(value, at, bound, required=required)
         if isinstance(value, BaseModel):
             written: dict[str, Any] = dict(value)
             places = {name: (*at, name) for name in written}
         else:
             written, places = {_BARE[verb]: value}, {_BARE[verb]: at}
+        expected = written.pop("expect", None)
+        expect = None if expected is None else self._expectation(expected, (*at, "expect"), bound)
         bind = written.pop("as_", None)
         if bind is not None:
             self._name((*at, "as"), bind)
@@ -239,16 +255,16 @@ class _Builder:
         if isinstance(code, str) and code not in CATALOGUE:
             accepted = f"Accepted: {', '.join(CATALOGUE)}.{did_you_mean(code, CATALOGUE)}"
             self._wrong(places["code"], f"is {code!r}, which is no error code of the API. {accepted}")
-        return Step(verb, path_of(where), arguments, bind)
+        return Step(verb, path_of(where), arguments, bind, expect=expect, required=required)
 
-    def _together(self, written: Sequence[BaseModel], where: Where, bound: set[str]) -> Step:
+    def _together(self, written: Sequence[BaseModel], where: Where, bound: set[str], *, required: bool) -> Step:
         steps = tuple(self._step(shape, (*where, n), bound) for n, shape in enumerate(written))
         names: set[str] = set()
         for n, step in enumerate(steps):
             if step.bind in names:
                 self._wrong((*where, n, step.verb, "as"), f"is {step.bind!r}, which a step beside it gives as well")
             names |= {step.bind} if step.bind is not None else set()
-        return Step("together", path_of(where[:-1]), steps=steps)
+        return Step("together", path_of(where[:-1]), steps=steps, required=required)
 
     def _name(self, where: Where, name: str) -> None:
         if name in _RESERVED:

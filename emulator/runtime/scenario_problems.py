@@ -31,6 +31,11 @@ _WANTED: Final[Mapping[str, str]] = {
 _RULE: Final = ("when", "do")
 _ONE_OF: Final = "A rule has `when` and `do`, or it has `otherwise`."
 _ALONE: Final[Mapping[str | int, str]] = {"preview": "a port, or an object", "delete": "a path, or an object"}
+_EXPECTED: Final[Mapping[str, type[steps.Shape]]] = {
+    "call": steps.CallExpectation,
+    "ask": steps.AskExpectation,
+    "approve": steps.ApproveExpectation,
+}
 _STEPS: Final = ("do", "otherwise", "together")
 
 
@@ -94,13 +99,14 @@ def _no_verb(where: Where, value: Any) -> Problem:
     accepted = f" Accepted: {', '.join(verbs)}."
     if not isinstance(value, Mapping):
         return Problem(where, f"must be a step, an object with one verb as its key, not {kind_of(value)}.{accepted}")
-    keys = [str(key) for key in value]
+    keys = [str(key) for key in value if key != steps.REQUIRED]
     if len(keys) == 1:
         if keys[0] in steps.VERBS:
             return Problem((*where, keys[0]), f"cannot be in `together`.{accepted}")
         return Problem((*where, keys[0]), f"is not a verb.{accepted}{_meant_verb(keys[0], verbs)}")
     if not keys:
-        return Problem(where, f"is an empty step.{accepted}")
+        empty = "has no verb" if value else "is an empty step"
+        return Problem(where, f"{empty}.{accepted}")
     advice = "Indent the arguments below their verb." if value[keys[0]] is None else "Write each as a step of its own."
     return Problem(where, f"has {len(keys)} keys ({', '.join(keys)}), and a step is one verb. {advice}")
 
@@ -135,11 +141,13 @@ def _keys_at(where: Where) -> Sequence[str] | None:
         case ("mcp", str(), "tools", str()):
             return steps.keys_of(wire.McpTool)
         case ("agent", int()):
-            return (*_RULE, "otherwise")
+            return (*_RULE, "otherwise", "times")
         case ("agent", int(), "when"):
             return steps.keys_of(wire.When)
         case ("agent", int(), "when", "message"):
             return steps.keys_of(wire.MessageCondition)
+        case (*_, str() as verb, "expect") if verb in _EXPECTED:
+            return steps.keys_of(_EXPECTED[verb])
         case (*_, "todos", int()):
             return steps.keys_of(steps.Todo)
         case (*_, str() as within, int(), str() as verb) if within in _STEPS and verb in steps.VERBS:

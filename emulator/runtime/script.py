@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from emulator.domain.scenario import Condition, Facts, Rule, choose
+from emulator.domain.scenario import Condition, Facts, Miss, Rule, choose, misses
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -33,23 +33,38 @@ class Script:
         self.scenario: LoadedScenario | None = None
         self._agents: list[Rule] = []
 
-    def add(self, play: Callable[[Turn], Awaitable[object]], condition: Condition | None) -> None:
-        """Have a coroutine function answer the messages for which `condition` holds.
+    def add(
+        self, play: Callable[[Turn], Awaitable[object]], condition: Condition | None, times: int | None = None
+    ) -> None:
+        """Have a coroutine function answer the messages for which `condition` holds, `times` of them if it is given.
 
-        Without a condition it answers what nothing else does; the latest such agent wins.
+        Without either it answers what nothing else does; the latest such agent wins.
         """
-        name = getattr(play, "__qualname__", repr(play))
-        rule = Rule(condition=condition, play=play, name=f"agent {name}", otherwise=condition is None)
-        if condition is None:
+        name = getattr(play, "__qualname__", repr(play)).rpartition("<locals>.")[2]
+        otherwise = condition is None and times is None
+        rule = Rule(condition=condition, play=play, name=f"agent {name}", otherwise=otherwise, times=times)
+        if otherwise:
             self._agents = [known for known in self._agents if not known.otherwise]
         self._agents.append(rule)
 
     def choose(self, facts: Facts) -> Part | None:
-        """Who plays this turn: the first rule that holds, else the default agent if nothing is scripted."""
-        rules = [*self._agents, *(self.scenario.rules if self.scenario is not None else ())]
+        """Who plays this turn, using its rule once: the first that holds; the default agent if nothing is scripted."""
+        rules = self.rules
         if not rules:
             from emulator.runtime.default_agent import default_agent
 
             return Part("the default agent", default_agent)
         rule = choose(rules, facts)
-        return None if rule is None else Part(rule.name, rule.play)
+        if rule is None:
+            return None
+        rule.used += 1
+        return Part(rule.name, rule.play)
+
+    @property
+    def rules(self) -> list[Rule]:
+        """Every rule in the order they are asked."""
+        return [*self._agents, *(self.scenario.rules if self.scenario is not None else ())]
+
+    def misses(self, facts: Facts) -> list[Miss]:
+        """Why no rule answers a message, rule by rule."""
+        return misses(self.rules, facts)

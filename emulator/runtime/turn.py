@@ -9,14 +9,17 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator import render
+from emulator.domain.expectations import Outcome
 from emulator.domain.files import Blob, UnusablePath
 from emulator.domain.permissions import decide
 from emulator.domain.tools import BUILT_INS
 from emulator.refusals import CATALOGUE
+from emulator.runtime.expected import expected_of
+from emulator.runtime.misfits import misfits
 from emulator.runtime.run import CallResult, Failed, ScriptError
 from emulator.runtime.tool_server import ToolResult
 from emulator.runtime.verbs import need, need_number, need_texts
@@ -24,7 +27,9 @@ from emulator.runtime.verbs import need, need_number, need_texts
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
+    from emulator.domain.action import Action
     from emulator.runtime.engine import Engine
+    from emulator.runtime.player import Expected
     from emulator.runtime.run import Run
 
 _WORDS: Final = re.compile(r"\S*\s*", re.DOTALL)
@@ -84,12 +89,20 @@ class Turn:
         """
         return await self.call_with(function, arguments, lose=lose)
 
-    async def call_with(self, function: str, arguments: dict[str, Any], *, lose: bool = False) -> CallResult:
-        """`call` with the arguments as an object, whatever they are named."""
+    async def call_with(
+        self,
+        function: str,
+        arguments: dict[str, Any],
+        *,
+        lose: bool = False,
+        expect: Expected | Mapping[str, Any] | None = None,
+    ) -> CallResult:
+        """`call` with the arguments as an object, whatever they are named. `expect` is as in `CallResult.expect`."""
         run = self._run
         run.check()
         run.require(function)
         need("call", dict, arguments=arguments)
+        expected = expected_of("call", "function_call", expect)
         declared = run.tools.function(function)
         assert declared is not None
         action = run.session.ask(
@@ -101,18 +114,35 @@ class Turn:
             timeout_seconds=declared.timeout_seconds,
             lost=lose,
         )
-        result: CallResult = await self._engine.actions.park(run, action)
+        answer: CallResult = await self._engine.actions.park(run, action)
         run.check()
-        return result
+        outcome = Outcome(success=answer.success, output=answer.output, error=answer.error)
+        about = ("function_call", function, action)
+        self._check(expected, outcome, about)
+        return replace(
+            answer,
+            check=lambda given: self._check(expected_of("expect", "function_call", given), outcome, about),
+        )
 
-    async def ask(self, question: str, options: Sequence[str] | None = None, allow_freeform: bool = True) -> str:
-        """Ask the person a question and wait for the answer."""
+    async def ask(
+        self,
+        question: str,
+        options: Sequence[str] | None = None,
+        allow_freeform: bool = True,
+        *,
+        expect: Expected | Mapping[str, Any] | None = None,
+    ) -> str:
+        """Ask the person a question and wait for the answer.
+
+        `expect` says what it must be like: `answer`, the whole of it, or `matches`, a regular expression.
+        """
         run = self._run
         run.check()
         need("ask", str, question=question)
         need("ask", bool, allow_freeform=allow_freeform)
         if options is not None:
             need_texts("ask", "options", options)
+        expected = expected_of("ask", "question", expect)
         labels = list(options or ())
         event: dict[str, Any] = {"question": question}
         if options is not None:
@@ -122,14 +152,27 @@ class Turn:
         action = run.session.ask(run.turn, "question", question, arguments, ("question.asked", event))
         answer: str = await self._engine.actions.park(run, action)
         run.check()
+        self._check(expected, Outcome(answer=answer), ("question", question, action))
         return answer
 
-    async def approve(self, tool: str, args: dict[str, Any] | None = None, sensitive: bool = False) -> bool:
-        """Ask for leave to use a tool and wait for the decision, unless the mode or a rule decides."""
+    async def approve(
+        self,
+        tool: str,
+        args: dict[str, Any] | None = None,
+        sensitive: bool = False,
+        *,
+        expect: Expected | Mapping[str, Any] | None = None,
+    ) -> bool:
+        """Ask for leave to use a tool and wait for the decision, unless the mode or a rule decides.
+
+        `expect` says what must be decided: `approved`.
+        """
         need("approve", str, tool=tool)
         need("approve", dict, args=args or {})
         need("approve", bool, sensitive=sensitive)
-        denied = await self._denied(tool, args or {}, sensitive=sensitive, asks=True)
+        expected = expected_of("approve", "approval", expect)
+        denied, action = await self._denied(tool, args or {}, sensitive=sensitive, asks=True)
+        self._check(expected, Outcome(approved=denied is None), ("approval", tool, action))
         return denied is None
 
     async def use(
@@ -183,7 +226,7 @@ class Turn:
                     f"the agent called {tool!r} of {server!r}, which has no such tool "
                     f"(it has: {', '.join(offered) or 'none'})"
                 )
-            denied = await self._denied(name, arguments or {}, read_only=offered[tool].read_only)
+            denied, _ = await self._denied(name, arguments or {}, read_only=offered[tool].read_only)
             if denied is not None:
                 return ToolResult.of(denied, is_error=True)
             result = await connected.call(tool, arguments or {})
@@ -283,22 +326,32 @@ class Turn:
 
     async def _denied(
         self, tool: str, args: dict[str, Any], *, sensitive: bool = False, read_only: bool = False, asks: bool = False
-    ) -> str | None:
-        """Why the agent may not, or `None`: decided by a rule, by the mode, or by whoever is asked."""
+    ) -> tuple[str | None, Action | None]:
+        """Why the agent may not, or `None`: decided by a rule, by the mode, or by who is asked, and that action."""
         run = self._run
         run.check()
         verdict = decide(run.approval_mode, run.permission_rules, tool, args, read_only=read_only, asks=asks)
         if verdict.decision == "allow":
-            return None
+            return None, None
         if verdict.decision == "deny":
             denial = {"approved": False, "name": tool, "code": verdict.code, "reason": verdict.reason}
             await self._record("approval.resolved", {"toolCallId": run.session.next_call_id(), **denial})
-            return verdict.reason
+            return verdict.reason, None
         event = {"name": tool, "args": args, "sensitive": sensitive}
         action = run.session.ask(run.turn, "approval", tool, args, ("approval.requested", event))
         approved: bool = await self._engine.actions.park(run, action)
         run.check()
-        return None if approved else f"{tool} was not approved."
+        return (None if approved else f"{tool} was not approved."), action
+
+    def _check(self, expected: Expected | None, outcome: Outcome, about: tuple[str, str, Action | None]) -> bool:
+        """Whether what came is as expected; keeps where it is not."""
+        if expected is None:
+            return True
+        found = list(expected.expectation.misses(outcome, misfits))
+        if found:
+            engine, run = self._engine, self._run
+            engine.answers.miss(run.session, run.turn, about, expected, found, engine.clock.now())
+        return not found
 
     async def _record(self, event_type: str, payload: dict[str, Any]) -> None:
         run, feed = self._run, self._engine.feed

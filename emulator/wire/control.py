@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from emulator.wire.common import Maybe, Milliseconds, Request, Response
-from emulator.wire.deliveries import UndeletedWebhook, UndeliveredWebhook
 from emulator.wire.events import EventStream
 from emulator.wire.sessions import Item
 
@@ -125,6 +124,23 @@ class SettingsChange(Request):
     model_config = ConfigDict(extra="allow")
 
 
+class ExplorationVariant(Response):
+    """One way to run a test again."""
+
+    explore: str = Field(description="What the setting `explore` is given for it.")
+    about: str = Field(description="What happens then.")
+
+
+class Exploration(Response):
+    """What is explored with, and what there is to try."""
+
+    explore: list[str] = Field(description="The setting `explore`.")
+    reached: bool = Field(description="Whether what its variants are about has come to pass.")
+    variants: list[ExplorationVariant] = Field(
+        description="Of each mode that is named without a variant: what the run so far can be explored with."
+    )
+
+
 class RequestEntry(Response):
     """A request to /v1 as the journal keeps it: no secrets, and of what the API does not know the size only."""
 
@@ -219,128 +235,17 @@ class EffectiveTools(Response):
     servers: list[str]
 
 
-RequestId = Annotated[str | None, Field(description="The request it began with; null where none did.")]
+class TimelineEntry(Response):
+    """One thing that happened: a request of a client, or a persisted event. The other of the two is null."""
 
-
-class OpenCall(Response):
-    """A call nobody has answered."""
-
-    session_id: str
-    turn_id: str
-    call_id: str
-    type: ActionType
-    name: str
-    request_id: RequestId
-
-
-class UnreachedStep(Response):
-    """A step of the scenario that no turn has begun."""
-
-    scenario: str
-    step: str = Field(description="Its path in the file.")
-    verb: str
-
-
-class UnmatchedMessage(Response):
-    """A message that no rule of the script was meant for."""
-
-    session_id: str
-    turn_id: str
-    message: str
-    request_id: RequestId
-
-
-class UndeletedSession(Response):
-    """A session that is still there."""
-
-    id: str
-    title: str | None
-    organization: str
-    request_id: RequestId
-
-
-class UndeletedAgent(Response):
-    """A saved agent that is still there."""
-
-    id: str
-    name: str
-    organization: str
-    request_id: RequestId
-
-
-class UndeletedPreview(Response):
-    """An address that is still published."""
-
-    session_id: str
-    url: str
-
-
-class UndeletedArtifact(Response):
-    """A published file of a session that is still there."""
-
-    id: str
-    session_id: str
-    path: str
-
-
-class Undeleted(Response):
-    """What was made and not deleted."""
-
-    sessions: list[UndeletedSession]
-    agents: list[UndeletedAgent]
-    webhooks: list[UndeletedWebhook]
-    previews: list[UndeletedPreview]
-    artifacts: list[UndeletedArtifact]
-
-
-class OpenStream(Response):
-    """An event stream that is still read."""
-
-    organization: str
-    session_id: str | None = Field(description="null for one of the whole organization.")
-    token_id: str
-    request_id: RequestId
-
-
-class RunningTurn(Response):
-    """A turn that has not settled."""
-
-    session_id: str
-    turn_id: str
-    number: int
-    state: Literal["queued", "running", "waiting"] = Field(description="`waiting` is for somebody outside.")
-    request_id: RequestId
-
-
-class NotAtRest(Response):
-    """A reply that went out although the agent was still at it."""
-
-    session_id: str
-    turn_id: str | None
-    request_id: RequestId
-
-
-class ScriptFailure(Response):
-    """An error of a script, or an agent that held the event loop."""
-
+    at: Milliseconds
     session_id: str | None
-    turn_id: str | None
-    where: str
-    message: str
-    request_id: RequestId
+    request: RequestEntry | None
+    event: dict[str, Any] | None
 
 
-class Report(Response):
-    """What is left over at the end of a test."""
+class TimelineRead(Response):
+    """Requests and events interleaved, oldest first."""
 
-    unanswered_actions: list[OpenCall]
-    unreached_steps: list[UnreachedStep]
-    unmatched_messages: list[UnmatchedMessage]
-    undeleted: Undeleted
-    open_streams: list[OpenStream]
-    running_turns: list[RunningTurn]
-    undelivered_webhooks: list[UndeliveredWebhook]
-    unused_faults: list[dict[str, Any]]
-    agent_not_at_rest: list[NotAtRest]
-    script_errors: list[ScriptFailure]
-    findings: list[dict[str, Any]]
+    session_id: str | None = Field(description="Whose, if only one session's was asked for.")
+    data: list[TimelineEntry]

@@ -7,13 +7,14 @@ a shape (a regular expression that compiles) is checked where files are loaded.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Discriminator, Field, JsonValue, Tag, model_validator
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticCustomError, core_schema
 
-from emulator.wire.steps import Maybe, Name, Object, Shape, Step, Text
+from emulator.wire.steps import REQUIRED as REQUIRED
+from emulator.wire.steps import Maybe, Name, Object, Shape, Step, Text, not_empty
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -33,7 +34,7 @@ class MessageCondition(Shape):
 
     @model_validator(mode="after")
     def _one(self) -> MessageCondition:
-        return _not_empty(self)
+        return not_empty(self)
 
 
 class When(Shape):
@@ -44,6 +45,9 @@ class When(Shape):
     message: Maybe[MessageCondition] = Field(default=None, description="What the message must be like.")
     turn: Maybe[Annotated[int, Field(ge=1)]] = Field(
         default=None, description="The turn's number in its session; the first is 1."
+    )
+    session: Maybe[Annotated[int, Field(ge=1)]] = Field(
+        default=None, description="The session's number in its organization by creation; the first is 1."
     )
     metadata: Maybe[dict[str, str]] = Field(
         default=None, description="Pairs the session's metadata must have; it may have more."
@@ -56,28 +60,24 @@ class When(Shape):
 
     @model_validator(mode="after")
     def _one(self) -> When:
-        return _not_empty(self)
+        return not_empty(self)
 
 
-_Some = TypeVar("_Some", bound=Shape)
-
-
-def _not_empty(shape: _Some) -> _Some:
-    if not shape.model_fields_set:
-        raise PydanticCustomError("nothing_given", "is empty")
-    return shape
+Times = Maybe[Annotated[int, Field(ge=1)]]
 
 
 class WhenRule(Shape):
     """A script for the messages it is meant for."""
 
     when: When
+    times: Times = Field(default=None, description="How many messages it answers; then it is used up. Else, all.")
     do: Annotated[list[Step], Field(min_length=1)] = Field(description="The steps, in order.")
 
 
 class OtherwiseRule(Shape):
     """A script for the messages no other rule is meant for, wherever it stands in the list."""
 
+    times: Times = Field(default=None, description="How many messages it answers; then it is used up. Else, all.")
     otherwise: Annotated[list[Step], Field(min_length=1)] = Field(description="The steps, in order.")
 
 

@@ -7,13 +7,15 @@ a shape (a name that was bound) is checked where files are loaded.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, JsonValue, Tag
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, JsonValue, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
 # Marks the parts of an error's location that name a member of a union rather than a key of the file.
 TAG: Final = "\0"
+# What a step may have beside its verb.
+REQUIRED: Final = "required"
 
 _Value = TypeVar("_Value")
 
@@ -46,6 +48,61 @@ class Shape(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", defer_build=True)
 
 
+_Some = TypeVar("_Some", bound=Shape)
+
+
+def not_empty(shape: _Some) -> _Some:
+    """The shape, if anything was written in it."""
+    if not shape.model_fields_set:
+        raise PydanticCustomError("nothing_given", "is empty")
+    return shape
+
+
+class Stepping(Shape):
+    """The base of every step: beside its verb it may be `required`."""
+
+    required: bool = Field(default=False, description="Whether a run that does not reach this step fails.")
+
+
+class CallExpectation(Shape):
+    """What the answer to a call must be like. All that are given must hold; a miss is reported and ends nothing."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+
+    success: Maybe[bool] = Field(default=None, description="Whether it succeeds.")
+    output: JsonValue = Field(
+        default=None, description="The whole output as JSON, or its text; strings may be templates."
+    )
+    schema_: Maybe[Object | bool] = Field(
+        default=None, alias="schema", description="A JSON Schema that the output, read as JSON, fits."
+    )
+    matches: Maybe[Text] = Field(default=None, description="A Python regular expression found in the output's text.")
+    error: Maybe[Text] = Field(default=None, description="A Python regular expression found in the error.")
+
+    @model_validator(mode="after")
+    def _one(self) -> CallExpectation:
+        return not_empty(self)
+
+
+class AskExpectation(Shape):
+    """What the answer to a question must be like."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+
+    answer: Maybe[str] = Field(default=None, description="The answer, to the letter; may be a template.")
+    matches: Maybe[Text] = Field(default=None, description="A Python regular expression found in the answer.")
+
+    @model_validator(mode="after")
+    def _one(self) -> AskExpectation:
+        return not_empty(self)
+
+
+class ApproveExpectation(Shape):
+    """What must be decided."""
+
+    approved: bool = Field(description="The decision.")
+
+
 class CallArguments(Shape):
     """Call a function the session declares, and wait for the program that owns it to answer."""
 
@@ -57,6 +114,7 @@ class CallArguments(Shape):
         description="Name of the result: `success`, `output` (parsed when it is JSON), `text`, `error`.",
     )
     lose: bool = Field(default=False, description="Park a call whose answer the sandbox no longer takes.")
+    expect: Maybe[CallExpectation] = Field(default=None, description="What the answer must be like.")
 
 
 class AskArguments(Shape):
@@ -66,6 +124,7 @@ class AskArguments(Shape):
     options: Maybe[list[Text]] = Field(default=None, description="Answers to choose from.")
     allow_freeform: bool = Field(default=True, description="Whether an answer outside the options is welcome.")
     as_: Maybe[str] = Field(default=None, alias="as", description="Name of the answer, a text.")
+    expect: Maybe[AskExpectation] = Field(default=None, description="What the answer must be like.")
 
 
 class ApproveArguments(Shape):
@@ -75,6 +134,7 @@ class ApproveArguments(Shape):
     args: Object = Field(default_factory=dict, description="What the tool would be used with.")
     sensitive: bool = Field(default=False, description="Whether the request is marked as sensitive.")
     as_: Maybe[str] = Field(default=None, alias="as", description="Name of the decision, true or false.")
+    expect: Maybe[ApproveExpectation] = Field(default=None, description="What must be decided.")
 
 
 class UseArguments(Shape):
@@ -103,6 +163,7 @@ class WriteArguments(Shape):
 
     path: Text = Field(description="Where; absolute under /workspace, or relative to it.")
     content: str = Field(description="The whole text of the file.")
+    encoding: Literal["utf8", "base64"] = Field(default="utf8", description="How the content is written here.")
     size: Maybe[Annotated[int, Field(ge=0, le=10**12)]] = Field(
         default=None,
         description="How many bytes the file has; those beyond its text read as zeros and take no memory.",
@@ -155,94 +216,93 @@ class FailArguments(Shape):
     message: Text = Field(description="What went wrong, for a person.")
 
 
-class SayStep(Shape):
+class SayStep(Stepping):
     """The agent says something: a message of the conversation."""
 
     say: Text = Field(description="The text; may be a template.")
 
 
-class ThinkStep(Shape):
+class ThinkStep(Stepping):
     """The agent thinks aloud. Seen live only."""
 
     think: Text = Field(description="The text; may be a template.")
 
 
-class CallStep(Shape):
+class CallStep(Stepping):
     """A call of a host function."""
 
     call: CallArguments
 
 
-class AskStep(Shape):
+class AskStep(Stepping):
     """A question."""
 
     ask: AskArguments
 
 
-class ApproveStep(Shape):
+class ApproveStep(Stepping):
     """A request for approval."""
 
     approve: ApproveArguments
 
 
-class UseStep(Shape):
+class UseStep(Stepping):
     """A use of a sandbox tool."""
 
     use: UseArguments
 
 
-class McpStep(Shape):
+class McpStep(Stepping):
     """A call of an MCP tool."""
 
     mcp: McpArguments
 
 
-class WriteStep(Shape):
+class WriteStep(Stepping):
     """A file written."""
 
     write: WriteArguments
 
 
-class DeleteStep(Shape):
+class DeleteStep(Stepping):
     """A file deleted: its path alone, or an object with it."""
 
     delete: Annotated[DeleteArguments, BeforeValidator(_path_alone, json_schema_input_type=Text | DeleteArguments)]
 
 
-class TodosStep(Shape):
+class TodosStep(Stepping):
     """The agent's list of things to do, all of it."""
 
     todos: list[Todo]
 
 
-class CompactStep(Shape):
+class CompactStep(Stepping):
     """A compaction."""
 
     compact: CompactArguments
 
 
-class PreviewStep(Shape):
+class PreviewStep(Stepping):
     """A preview: its port alone, or an object with it."""
 
     preview: Annotated[PreviewArguments, BeforeValidator(_port_alone, json_schema_input_type=Port | PreviewArguments)]
 
 
-class WaitStep(Shape):
+class WaitStep(Stepping):
     """A pause on the emulator's clock."""
 
     wait: Annotated[float, Field(ge=0, le=10**9, allow_inf_nan=False)] = Field(description="Its length in seconds.")
 
 
-class FailStep(Shape):
+class FailStep(Stepping):
     """The turn fails."""
 
     fail: FailArguments
 
 
 def _verb(value: Any) -> str | None:
-    if isinstance(value, Mapping) and len(value) == 1:
-        return f"{TAG}{next(iter(value))}"
-    return None
+    keys = [key for key in value if key != REQUIRED] if isinstance(value, Mapping) else []
+    return f"{TAG}{keys[0]}" if len(keys) == 1 else None
 
 
 PARALLEL: Final = ("call", "ask", "approve", "use", "mcp", "write", "delete", "preview", "wait")
@@ -261,7 +321,7 @@ ParallelStep = Annotated[
 ]
 
 
-class TogetherStep(Shape):
+class TogetherStep(Stepping):
     """Several verbs at once; the step ends when all of them have."""
 
     together: Annotated[list[ParallelStep], Field(min_length=1)]

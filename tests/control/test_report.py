@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 LOOKUP = {"type": "function", "name": "lookup"}
 EMPTY: dict[str, Any] = {
+    "verdict": {"strict": False, "failed": [], "left": []},
+    "answers": [],
+    "failed_expectations": [],
+    "unused_rules": [],
     "unanswered_actions": [],
     "unreached_steps": [],
     "unmatched_messages": [],
@@ -27,6 +31,7 @@ EMPTY: dict[str, Any] = {
     "agent_not_at_rest": [],
     "script_errors": [],
     "findings": [],
+    "recording": [],
 }
 
 
@@ -43,7 +48,10 @@ def test_nothing_is_left_over_by_a_program_that_cleans_up(gobare: Emulator, api:
     session_id = api.session({"input": "go", "agent": {"tools": [LOOKUP]}})
     api.answer(session_id, api.actions(session_id)[0])
     api.delete(f"/v1/sessions/{session_id}")
-    assert gobare.report() == EMPTY
+    report = gobare.report()
+    assert [answer["outcome"] for answer in report["answers"]] == ["answered"]
+    assert report == EMPTY | {"answers": report["answers"]}
+    gobare.assert_clean()
 
 
 def test_calls_nobody_answered_and_the_turns_behind_them(gobare: Emulator, api: Api) -> None:
@@ -86,9 +94,10 @@ def test_steps_no_turn_has_begun(gobare: Emulator, api: Api) -> None:
     ask = {"when": {"message": {"contains": "deploy"}}, "do": [{"ask": {"question": "Where?"}}, {"say": "Done."}]}
     gobare.load({"scenario": "ops", "agent": [ask, {"otherwise": [{"say": "No."}]}]})
     unreached = [
-        {"scenario": "ops", "step": f"agent[0].do[{n}]", "verb": verb} for n, verb in enumerate(("ask", "say"))
+        {"scenario": "ops", "step": f"agent[0].do[{n}]", "verb": verb, "required": False}
+        for n, verb in enumerate(("ask", "say"))
     ]
-    other = {"scenario": "ops", "step": "agent[1].otherwise[0]", "verb": "say"}
+    other = {"scenario": "ops", "step": "agent[1].otherwise[0]", "verb": "say", "required": False}
     assert gobare.report()["unreached_steps"] == [*unreached, other]
     session_id = api.session({"input": "hello"})
     assert gobare.report()["unreached_steps"] == unreached
@@ -107,6 +116,18 @@ def test_messages_no_rule_was_meant_for(gobare: Emulator, api: Api) -> None:
             "turn_id": api.turns(session_id)[0]["id"],
             "message": "weather, with [withheld]",
             "request_id": gobare.requests[0].request_id,
+            "rules": [
+                {
+                    "rule": "scenario 'scenario', agent[0]",
+                    "reason": 'message.contains: wanted "order", was "weather, with [withheld]"',
+                    "used_up": False,
+                    "times": None,
+                    "used": 0,
+                    "failed": [
+                        {"condition": "message.contains", "wanted": "order", "actual": "weather, with [withheld]"}
+                    ],
+                }
+            ],
         }
     ]
 
@@ -123,8 +144,8 @@ def test_what_was_made_and_not_deleted(gobare: Emulator, api: Api) -> None:
     undeleted = gobare.report()["undeleted"]
     ids = [entry.request_id for entry in gobare.requests]
     assert undeleted["sessions"] == [
-        {"id": first, "title": "one", "organization": "default", "request_id": ids[0]},
-        {"id": second, "title": None, "organization": "acme", "request_id": ids[1]},
+        {"id": first, "title": "one", "organization": "default", "request_id": ids[0], "forked_from": None},
+        {"id": second, "title": None, "organization": "acme", "request_id": ids[1], "forked_from": None},
     ]
     assert undeleted["artifacts"] == [{"id": artifact.id, "session_id": first, "path": "/workspace/outputs/report.md"}]
 

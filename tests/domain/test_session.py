@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import pytest
 
 from emulator.domain import files, transitions
+from emulator.domain.action import Action
 from emulator.domain.event_log import EventLog
 from emulator.domain.files import Blob
-from emulator.domain.session import Action, Agent, Session, Turn
+from emulator.domain.session import Agent, Session, Turn
 from emulator.domain.transitions import IllegalTransition
 from emulator.domain.workspace import Preview, Workspace
 from emulator.ids import Ids

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from urllib.parse import parse_qsl
 
 from emulator.api.operations import OPERATIONS
+from emulator.domain import action as actions
 from emulator.domain import session, transitions
 from emulator.refusals import CATALOGUE
 from tests.proof.event_table import EVENTS
@@ -45,8 +46,8 @@ def cells() -> frozenset[str]:
     found.add("no such path → not_found")
     for name, table in TABLES.items():
         found |= {_step(name, state, command) for state, command in table}
-    for kind in get_args(session.ActionType):
-        found |= {_action(kind, state) for state in get_args(session.ActionState) if state != "open"}
+    for kind in get_args(actions.ActionType):
+        found |= {_action(kind, state) for state in get_args(actions.ActionState) if state != "open"}
     found |= {f"event {kind}" for kind in EVENTS}
     for operation in OPERATIONS:
         found |= set(_values(operation.response.model.__name__))
@@ -103,7 +104,7 @@ def watch_states(reached: set[str]) -> None:
         reached.add(_step(names[id(table)], state, command))
         return after
 
-    def closed(self: Any, action: session.Action, state: Any, event: Any) -> None:
+    def closed(self: Any, action: actions.Action, state: Any, event: Any) -> None:
         close(self, action, state, event)
         reached.add(_action(action.type, state))
 

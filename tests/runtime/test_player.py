@@ -322,10 +322,10 @@ def test_the_steps_that_were_not_reached_are_known() -> None:
     with pytest.raises(ScenarioStepError):
         asyncio.run(scenario.players[0](turn))
     assert scenario.unreached() == [
-        {"scenario": "test", "step": "agent[0].otherwise[2]", "verb": "together"},
-        {"scenario": "test", "step": "agent[0].otherwise[2].together[0]", "verb": "wait"},
-        {"scenario": "test", "step": "agent[0].otherwise[2].together[1]", "verb": "call"},
-        {"scenario": "test", "step": "agent[0].otherwise[3]", "verb": "say"},
+        {"scenario": "test", "step": "agent[0].otherwise[2]", "verb": "together", "required": False},
+        {"scenario": "test", "step": "agent[0].otherwise[2].together[0]", "verb": "wait", "required": False},
+        {"scenario": "test", "step": "agent[0].otherwise[2].together[1]", "verb": "call", "required": False},
+        {"scenario": "test", "step": "agent[0].otherwise[3]", "verb": "say", "required": False},
     ]
     assert scenario.fresh().unreached()[0]["step"] == "agent[0].otherwise[0]"
 

@@ -112,7 +112,7 @@ def test_anchors_and_merge_keys_work(tmp_path: Path) -> None:
     [
         (
             {"agent": [{"when": {"turn": 1}, "do": [{"call": {"functon": "x"}}]}]},
-            "agent[0].do[0].call.functon is not a key here. Accepted: function, arguments, as, lose. "
+            "agent[0].do[0].call.functon is not a key here. Accepted: function, arguments, as, lose, expect. "
             "Did you mean `function`?",
         ),
         ({"agents": []}, "agents is not a key here. Accepted: scenario, description, mcp, agent. Did you mean `agent"),
@@ -121,7 +121,7 @@ def test_anchors_and_merge_keys_work(tmp_path: Path) -> None:
         ({"mcp": {"docs": {"tools": {"s": {"text": "x", "content": []}}}}}, "tools.s has both `text` and `content`"),
         ({"scenario": ""}, "scenario is empty; it needs a text"),
         (step({"preview": 70000}), "agent[0].otherwise[0].preview.port is 70000; the most is 65535"),
-        ({"agent": ["say"]}, "agent[0] must be an object, not text. Accepted: when, do, otherwise."),
+        ({"agent": ["say"]}, "agent[0] must be an object, not text. Accepted: when, do, otherwise, times."),
         (step({"sya": "x"}), "agent[0].otherwise[0].sya is not a verb. Accepted: say, think, "),
         (step({"sya": "x"}), "Did you mean `say`?"),
         (step({"say": "x", "wait": 1}), "agent[0].otherwise[0] has 2 keys (say, wait), and a step is one verb."),

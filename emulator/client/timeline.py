@@ -1,0 +1,68 @@
+"""The timeline: what clients sent and what the agent did, as it is read in a test and printed when one fails."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from emulator.client.transcript import line, of_event
+from emulator.differences import short
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_LONGEST: Final = 60
+
+
+class Timeline(list[dict[str, Any]]):
+    """Requests and events interleaved, oldest first. Prints as lines, with times on the emulator's clock.
+
+    Each entry has `at` (Unix milliseconds), `session_id`, and either `request` or `event`.
+    """
+
+    def __str__(self) -> str:
+        return "\n".join(line(*told) for told in self.lines()) or "(nothing happened)"
+
+    __repr__ = __str__
+
+    def lines(self) -> Iterator[tuple[float, str, str]]:
+        """Each thing worth telling: seconds since the first, who did it, and what."""
+        start = self[0]["at"] if self else 0
+        several = len({entry["session_id"] for entry in self if entry["event"] is not None}) > 1
+        for entry in self:
+            seconds = (entry["at"] - start) / 1000
+            if entry["request"] is not None:
+                yield seconds, "client", of_request(entry["request"])
+            elif (told := of_event(entry["event"])) is not None:
+                who, text = told
+                yield seconds, who, f"{text}  ({entry['session_id']})" if several else text
+
+
+def of_request(request: Mapping[str, Any]) -> str:
+    """A request in a line: status, verb, path, request id and the main fields of its body; the refusal below."""
+    query = "&".join(f"{name}={value}" for name, value in request["query"].items())
+    parts = [
+        str(request["status"]),
+        request["code"],
+        request["method"],
+        f"{request['path']}?{query}" if query else request["path"],
+        request["request_id"],
+        *_fields(request["body"]),
+    ]
+    text = " ".join(part for part in parts if part)
+    return f"{text}\n    {request['message']}" if request["message"] else text
+
+
+def _fields(body: Any) -> Iterator[str]:
+    """What a body says, shortly: of one input event, its type and its fields."""
+    if isinstance(body, dict) and set(body) == {"events"} and isinstance(body["events"], list) and body["events"]:
+        body = body["events"][0]
+    if not isinstance(body, dict):
+        if body is not None:
+            yield short(body, _LONGEST)
+        return
+    if isinstance(body.get("type"), str):
+        yield body["type"]
+    for name, value in body.items():
+        if name != "type":
+            yield f"{re.sub(r'[^ -~]', '?', name)}={short(value, _LONGEST)}"
