@@ -219,7 +219,8 @@ class Explorer:
         lines += [f"    pytest {shlex.quote(self._item.nodeid)} --gobare-explore {first.variant.explore}", ""]
         lines += ["runs it alone.", "", first.text]
         if others:
-            lines += ["", "The others:", *(f"    explore={_named(failure)}" for failure in others)]
+            lines += ["", "The others:"]
+            lines += [f"    {_named(failure)}: {failure.text.splitlines()[-1]}" for failure in others]
         return "\n".join(lines)
 
 

@@ -115,8 +115,7 @@ class Race(Part):
         if not self.variant:
             self._answered.setdefault(number, action)
         elif number == self._answer and not self.reached:
-            self.reached = True
-            self._force(sent, session, action)
+            self.reached = self._force(sent, session, action)
 
     def after(self, number: int) -> None:
         flight = self._flights.pop(number, None) if self.variant else self._flights.get(number)
@@ -165,12 +164,13 @@ class Race(Part):
         number = self._numbers.get(f"{session.id} {action.call_id}")
         return None if number is None else (session, action, number)
 
-    def _force(self, sent: Sent, session: Session, action: Action) -> None:
+    def _force(self, sent: Sent, session: Session, action: Action) -> bool:
+        """Have come of the answer what the variant says. Whether that can come of it."""
         engine, organization = self.deployment.engine, sent.organization
         match self._outcome:
             case "already_resolved":
                 self._answer_first(sent, session, action)
-            case "not_delivered":
+            case "not_delivered" if action.type == "function_call":
                 engine.actions.lose(action)
             case "cancelled":
                 engine.cancel(organization, session)
@@ -180,6 +180,9 @@ class Race(Part):
                 clock = self.deployment.clock
                 clock.jump(max(0, action.expires_at - clock.now()) / 1000)
                 engine.actions.expire(session, action)
+            case outcome:
+                return outcome == "accepted"
+        return True
 
     def _answer_first(self, sent: Sent, session: Session, action: Action) -> None:
         """Another answers: a call as this client does, an approval and a question otherwise if possible."""
