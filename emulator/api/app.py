@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from emulator import render
-from emulator.api import gates, parse
+from emulator.api import gates, parse, witness
 from emulator.api.call import Call, Download, Stream
 from emulator.api.operations import OPERATIONS
 from emulator.api.routes import Routes
@@ -76,6 +76,9 @@ class Api:
             key, answer = gates.claim_key(operation, call, scope["raw_path"])
             if answer is not None:
                 key = None
+                call.outcome = answer
+                if deployment.watcher is not None:
+                    await gates.compare_body(operation, call, receive)
                 await _send(send, entry, headers, answer.status, answer.body)
                 return
             if scope["query_string"]:
@@ -86,7 +89,7 @@ class Api:
                 if holder.deployment is not deployment:
                     raise reset_meanwhile()
                 write = deployment.deliveries.begin(call.token.organization)
-            reply = await operation.handler(call)
+            call.outcome = reply = await operation.handler(call)
             if isinstance(reply, Stream):
                 # Noted as it opens: it may stay open for as long as the emulator runs.
                 entry.status = 200
@@ -105,6 +108,8 @@ class Api:
                 key = None
             await _send(send, entry, headers + reply.headers, status, body)
         except Refusal as refused:
+            if call is not None:
+                call.outcome = refused
             await _refuse(send, entry, headers, refused)
         except parse.Disconnected:
             pass
@@ -137,6 +142,8 @@ def _note(deployment: Deployment, entry: Entry, operation: Operation | None, cal
         if call.maybe_token is not None:
             entry.token_id = call.maybe_token.id
         entry.body = gates.kept_body(operation, call)
+        if deployment.watcher is not None:
+            witness.note(deployment.watcher, entry, operation, call)
     if entry.status:
         deployment.journal.add(entry, deployment.world.settings.journal_limit)
 
@@ -187,6 +194,8 @@ async def _stream(receive: Receive, send: Send, deployment: Deployment, headers:
         await asyncio.wait((*tasks, reader.overrun), return_when=asyncio.FIRST_COMPLETED)
     finally:
         deployment.feed.close(reader)
+        if deployment.watcher is not None:
+            deployment.watcher.closed(reader)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

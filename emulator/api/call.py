@@ -30,6 +30,9 @@ class Call:
     body: Any = None
     sent: bytes | dict[str, Any] | None = field(default=None, repr=False)
     maybe_token: Token | None = None
+    # What came of it, and what tells its body from another: for the findings.
+    outcome: Any = None
+    digest: int = 0
 
     @property
     def world(self) -> World:

@@ -6,6 +6,7 @@ object exist, does its state allow it) is the handler's.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from emulator.api import parse
@@ -64,6 +65,7 @@ async def read_body(operation: Operation, call: Call, receive: Receive) -> None:
     """Read, size, decode and shape the body. What was sent is left on the call for the journal."""
     ceiling: int = getattr(call.world.settings, operation.body_limit)
     call.sent = body = await parse.read_body(receive, call.headers, ceiling)
+    call.digest = hash(bytes(body))
     if operation.request is None:
         parse.check_no_body(body)
         return
@@ -71,6 +73,13 @@ async def read_body(operation: Operation, call: Call, receive: Receive) -> None:
     if operation.narrow is not None and (scope := operation.narrow(value)) is not None:
         call.token.require(scope)
     call.body = parse.shaped(operation.request.model, value)
+
+
+async def compare_body(operation: Operation, call: Call, receive: Receive) -> None:
+    """Read a body whose answer is there already, for what tells it from the first one's. Refuses nothing."""
+    if operation.request is not None:
+        with suppress(Refusal):
+            await read_body(operation, call, receive)
 
 
 def kept_body(operation: Operation, call: Call) -> Any:

@@ -47,6 +47,7 @@ async def mint_token(call: Call) -> Any:
     text, token = call.world.mint(
         scopes=scopes, organization=body.organization or DEFAULT_ORGANIZATION, expires_in=body.expires_in
     )
+    token.chosen = body.scopes is not None
     return {
         "id": token.id,
         "token": text,

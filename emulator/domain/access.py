@@ -5,7 +5,7 @@ Law: a token's text is never kept; it is looked up by its digest (contract §3).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
@@ -24,13 +24,18 @@ UNRECOGNISED: Final = "This access token is not recognized"
 
 @dataclass(slots=True)
 class Token:
-    """An access token as the server knows it. `expires_at` is in Unix milliseconds."""
+    """An access token as the server knows it. `expires_at` is in Unix milliseconds.
+
+    `used` are the scopes it turned out to need; `chosen`: somebody named its scopes when minting it.
+    """
 
     id: str
     organization: str
     scopes: frozenset[str]
     expires_at: int | None = None
     revoked: bool = False
+    chosen: bool = False
+    used: set[str] = field(default_factory=set)
 
     @property
     def cli_only(self) -> bool:
@@ -40,6 +45,8 @@ class Token:
     def require(self, *any_of: str) -> None:
         """Raise 403 `permission_denied` unless the token has one of these scopes."""
         if not self.scopes.isdisjoint(any_of):
+            if len(any_of) == 1:
+                self.used.update(any_of)
             return
         if len(any_of) == 1:
             raise Refusal("permission_denied", f'This token does not have the "{any_of[0]}" scope.')
@@ -61,6 +68,10 @@ class Access:
             del self._by_id[known.id]
         self._by_digest[_digest(text)] = token
         self._by_id[token.id] = token
+
+    def chosen(self) -> list[Token]:
+        """The tokens whose scopes somebody named."""
+        return [token for token in self._by_id.values() if token.chosen]
 
     def revoke(self, token_id: str) -> Token | None:
         """Have a token refused from its next request on. Gives it back, or `None`."""

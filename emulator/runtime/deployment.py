@@ -18,6 +18,7 @@ from emulator.runtime.journal import Journal
 from emulator.runtime.outages import Condition, Outages
 from emulator.runtime.script import Script
 from emulator.runtime.simulated import SimulatedServer
+from emulator.runtime.watcher import Watcher
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,6 +56,9 @@ class Deployment:
         self.script = Script()
         self.deliveries = Deliveries(self.world, self.clock)
         self.feed.listeners.append(self.deliveries.pump)
+        self.watcher = Watcher(self.world) if settings.findings == "on" else None
+        if self.watcher is not None:
+            self.feed.listeners.append(self.watcher.pump)
         self.engine = Engine(self.world, self.clock, self.feed, self.script, self._reach, holder, self.deliveries)
         if tokens:
             for text, scopes in tokens:

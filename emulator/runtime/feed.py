@@ -47,7 +47,7 @@ class Feed:
             self._cursors[organization.id] = log.last_seq
             if self._readers:
                 for event in log.of(None)[log.after(cursor, None) :]:
-                    self._put(organization.id, event.session_id, event.frame, transient=False)
+                    self._put(organization.id, event.session_id, event.frame, event.seq)
         for listener in self.listeners:
             listener(organization)
 
@@ -56,7 +56,7 @@ class Feed:
         self.pump(organization)
         if self.watched(organization, session_id):
             frame = organization.log.transient(session_id, event_type, payload, self._world.now())
-            self._put(organization.id, session_id, frame, transient=True)
+            self._put(organization.id, session_id, frame, None)
 
     def watched(self, organization: Organization, session_id: str) -> bool:
         """Whether anybody reads this session's frames now."""
@@ -99,6 +99,7 @@ class Feed:
             if member is not None:
                 backlog = [event for event in backlog if member(event.session_id)]
         reader = Reader(self, key, token_id, request_id, backlog, member)
+        reader.start = reader.sent = organization.log.last_seq if cursor is None else cursor
         self._readers.setdefault(key, set()).add(reader)
         return reader
 
@@ -140,10 +141,10 @@ class Feed:
         settings = self._world.settings
         return settings.ping_seconds, settings.retry_ms, settings.replay_limit
 
-    def _put(self, organization_id: str, session_id: str, frame: bytes, *, transient: bool) -> None:
+    def _put(self, organization_id: str, session_id: str, frame: bytes, seq: int | None) -> None:
         for key in ((organization_id, session_id), (organization_id, None)):
             for reader in self._readers.get(key, ()):
-                reader.offer(frame, session_id, transient)
+                reader.offer(frame, session_id, seq)
 
 
 class Reader:
@@ -165,21 +166,26 @@ class Reader:
         self.token_id = token_id
         self.request_id = request_id
         self.patience = PATIENCE
+        # What it has been sent: what was persisted after the one and up to the other.
+        self.start = self.sent = 0
         self.overrun = asyncio.get_running_loop().create_future()
         self._feed = feed
         self._backlog = backlog
         self._member = member
         self._waiting: list[bytes] = []
         self._unread = 0
+        self._newest = 0
         self._ended = False
         self._waiter: asyncio.Future[bool] | None = None
 
-    def offer(self, frame: bytes, session_id: str, transient: bool) -> None:
-        """Hand a new frame over; wakes the reader up. A transient one is dropped when too much waits."""
+    def offer(self, frame: bytes, session_id: str, seq: int | None) -> None:
+        """Hand a new frame over; wakes the reader up. One without a `seq` is dropped when too much waits."""
         if self._member is not None and not self._member(session_id):
             return
-        if transient and self.behind:
+        if seq is None and self.behind:
             return
+        if seq is not None:
+            self._newest = seq
         self._waiting.append(frame)
         self._unread += len(frame)
         if self._unread > CLOSE_BYTES and not self.overrun.done():
@@ -204,6 +210,7 @@ class Reader:
         for start in range(0, min(len(backlog), replay_limit), BATCH):
             batch = backlog[start : min(start + BATCH, replay_limit)]
             yield b"".join([event.frame for event in batch])
+            self.sent = batch[-1].seq
             # Others are served between batches, however fast this reader is.
             await asyncio.sleep(0)
         if len(backlog) > replay_limit:
@@ -215,6 +222,8 @@ class Reader:
                 live = b"".join(frames)
                 self._unread -= len(live)
                 self.patience = PATIENCE
+                if not self._waiting:
+                    self.sent = max(self.sent, self._newest)
                 yield live
             elif self._ended:
                 return
