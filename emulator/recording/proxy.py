@@ -7,6 +7,7 @@ other. Only /v1 is recorded; everything else is passed on unseen.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,12 +43,9 @@ class Proxy:
         self._ids = Ids(0)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        passing = asyncio.ensure_future(self._pass(scope, receive, send))
-        try:
-            await passing
-        except (_Gone, self._upstream.unreachable):
-            # Whoever of the two is left sees the connection end without the answer's end.
-            pass
+        # Whoever of the two is left sees the connection end without the answer's end.
+        with contextlib.suppress(_Gone, self._upstream.unreachable):
+            await self._pass(scope, receive, send)
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
         raw_path: bytes = scope["raw_path"]
@@ -64,8 +62,13 @@ class Proxy:
                 # Once it is deleted there is nothing left to read of it.
                 await self._watch.catch_up(exchange.session_id)
         kept = Kept(headers.get("content-encoding", ""), _SENT)
-        # Told of before the upstream has all of it: nothing it causes is seen before its secrets are known.
-        body = _Body(receive, kept, lambda: exchange and self._recorder.sent(exchange, kept.body(), kept.size))
+
+        def whole() -> None:
+            # Told of before the upstream has all of it: nothing it causes is seen before its secrets are known.
+            if exchange is not None:
+                self._recorder.sent(exchange, kept.body(), kept.size)
+
+        body = _Body(receive, kept, whole)
         has_body = "content-length" in headers or "transfer-encoding" in headers
         path = raw_path + (b"?" + scope["query_string"] if scope["query_string"] else b"")
         sent = passed_on(scope["headers"], request=True)
@@ -162,7 +165,7 @@ class Proxy:
 class _Body:
     """What a client sends, read once and piece by piece; and whether it has left."""
 
-    def __init__(self, receive: Receive, kept: Kept, whole: Callable[[], object]) -> None:
+    def __init__(self, receive: Receive, kept: Kept, whole: Callable[[], None]) -> None:
         self._told = whole
         self._receive = receive
         self._kept = kept

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from emulator.recording.references import holds_an_id
 from emulator.redaction import names_a_secret
@@ -43,7 +43,7 @@ _FORMS: Final = tuple(
 )
 # What is said to be a secret beside it.
 _TOLD: Final = re.compile(
-    r"(?i)(?:passw[a-z]*|secret|token|api[_-]?key|credential)[\"']?\s*[=:]\s*[\"']?"
+    r"(?i)(?<!\{\{)(?:passw[a-z]*|secret|token|api[_-]?key|credential)[\"']?\s*[=:]\s*[\"']?"
     r"((?=[^\s\"'&,;<>{}]*[0-9])[^\s\"'&,;<>{}]{8,})"
 )
 _CANDIDATE: Final = re.compile(r"[A-Za-z0-9_\-+/=.~]{20,}")
@@ -95,6 +95,7 @@ class Secrets:
             return value
         name = self._name(value, place)
         self._remember(value)
+        # The word in front of it is no secret, and what is sent elsewhere comes without.
         for prefix in ("bearer ", "basic ", "token "):
             if value[: len(prefix)].lower() == prefix:
                 self._names.setdefault(value[len(prefix) :], name)
@@ -106,12 +107,26 @@ class Secrets:
         for value in self._known:
             if value in text:
                 text = text.replace(value, f"{{{{secret:{self._names[value]}}}}}")
-        if len(text) < _LEAST or PLACEHOLDER.fullmatch(text):
+        if "{{secret:" not in text:
+            return self._found(text, place, key)
+        # What was put there is left alone; what somebody else wrote like it is not.
+        parts: list[str] = []
+        at = 0
+        for match in PLACEHOLDER.finditer(text):
+            if match[1] in self._by_name:
+                parts += [self._found(text[at : match.start()], place), match[0]]
+                at = match.end()
+        return "".join([*parts, self._found(text[at:], place)])
+
+    def _found(self, text: str, place: tuple[str, ...], key: str = "") -> str:
+        """A text without what has the form of a secret, or looks like one."""
+        if len(text) < _LEAST:
             return text
+        if key and names_a_secret(key) and not holds_an_id(key) and _opaque_value(text):
+            known = any(form.fullmatch(text) for form in _FORMS)
+            return self._placeholder(text, place, suspected=not known)
         for form in _FORMS:
             text = self._replaced(form, text, place, suspected=False)
-        if key and names_a_secret(key) and not holds_an_id(key) and _opaque_value(text):
-            return self._placeholder(text, place, suspected=True)
         text = self._replaced(_TOLD, text, place, suspected=True)
         return _CANDIDATE.sub(lambda match: self._candidate(match, place), text)
 
@@ -124,6 +139,8 @@ class Secrets:
 
     def _candidate(self, match: re.Match[str], place: tuple[str, ...]) -> str:
         found = match[0]
+        if match.string.endswith("{{secret:", 0, match.start()) and found in self._by_name:
+            return found
         if not looks_like_a_credential(found):
             return found
         # A sentence's full stop, or a path around it, is not part of it.
@@ -137,8 +154,6 @@ class Secrets:
         def put(match: re.Match[str]) -> str:
             group = form.groups
             value = match[group]
-            if PLACEHOLDER.search(value):
-                return match[0]
             whole, start = match[0], match.start(group) - match.start()
             return whole[:start] + self._placeholder(value, place, suspected=suspected) + whole[start + len(value) :]
 
@@ -149,7 +164,8 @@ class Secrets:
         if name in self._safe:
             return value
         if suspected and name not in self._declared and value not in self._known:
-            self.suspected.setdefault(name, " › ".join(place))
+            shown = ["…" if self._tells(part) else part for part in place]
+            self.suspected.setdefault(name, " › ".join(shown))
         self._remember(value)
         return f"{{{{secret:{name}}}}}"
 
@@ -159,11 +175,20 @@ class Secrets:
             # A secret that another one is a part of is looked for first.
             self._known.sort(key=len, reverse=True)
 
+    def _tells(self, part: str) -> bool:
+        return (
+            any(value in part for value in self._known)
+            or any(form.search(part) for form in _FORMS)
+            or any(looks_like_a_credential(match[0]) for match in _CANDIDATE.finditer(part))
+        )
+
     def _name(self, value: str, place: Iterable[str]) -> str:
         name = self._names.get(value)
         if name is not None:
             return name
-        base = re.sub(r"[^A-Za-z0-9]+", "_", "_".join(place)).strip("_").lower()[-_LONGEST_NAME:].strip("_")
+        # A name is not hidden itself: what it is made of must not be a secret.
+        parts = ["hidden" if self._tells(part) else part for part in place]
+        base = re.sub(r"[^A-Za-z0-9]+", "_", "_".join(parts)).strip("_").lower()[-_LONGEST_NAME:].strip("_")
         name, n = base or "secret", 1
         while name in self._by_name:
             n += 1
@@ -175,9 +200,4 @@ class Secrets:
 
 def _opaque_value(text: str) -> bool:
     """Whether what stands under the name of a secret can be one: no word, no sentence."""
-    return len(text) >= 8 and " " not in text and not text.isalpha() and not PLACEHOLDER.search(text)
-
-
-def is_placeholder(value: Any) -> bool:
-    """Whether a value is nothing but a placeholder."""
-    return isinstance(value, str) and PLACEHOLDER.fullmatch(value) is not None
+    return len(text) >= 8 and " " not in text and not text.isalpha()

@@ -50,7 +50,9 @@ class RecordingServer:
         self._to = upstream
         self._ceiling = ceiling
         self.secrets = Secrets(safe, secret)
-        self._recorder = Recorder(Writer(Path(out).open("wb")), self.secrets, free)
+        # Open from here to `stop`.
+        file = Path(out).open("wb")  # noqa: SIM115
+        self._recorder = Recorder(Writer(file), self.secrets, free)
 
     def incomplete(self) -> list[tuple[str, str]]:
         """What could not be recorded, and why."""

@@ -66,14 +66,16 @@ class _Tools:
         results: dict[tuple[str, str], list[tuple[str, bool]]] = {}
         freely: set[tuple[str, str]] = set()
         for session in story.sessions:
+            number = 0
             for event in session.events:
                 payload = event["payload"]
+                number += event["event"] == "turn.started"
                 if event["event"] != "agent.tool_result" or (named := self.named(payload.get("toolName"))) is None:
                     continue
                 result = (str(payload.get("summary", "")), bool(payload.get("isError")))
                 if result[1] and result[0].startswith(f"{named[0]} is unavailable: "):
                     continue
-                if session.mode == "read_only":
+                if session.governed_by(number)[0] == "read_only":
                     freely.add(named)
                 if result not in results.setdefault(named, []):
                     results[named].append(result)
@@ -111,7 +113,8 @@ def _turns(story: Story, session: SessionStory, tools: _Tools) -> list[list[Step
     for event in session.events:
         match event["event"]:
             case "turn.started":
-                playing = _Playing(story, session, tools, str(event["payload"].get("turnId")), event)
+                number = len(turns) + 1
+                playing = _Playing(story, session, tools, number, str(event["payload"].get("turnId")), event)
             case "turn.ended" if playing is not None:
                 turns.append(playing.ended(event))
                 playing = None
@@ -129,6 +132,7 @@ class _Playing:
     story: Story
     session: SessionStory
     tools: _Tools
+    number: int
     turn: str
     before: dict[str, Any]
     steps: list[Step] = field(default_factory=list)
@@ -169,7 +173,7 @@ class _Playing:
                     step["sensitive"] = True
                 self._ask(call_id, {"approve": {**step, "as": self._name("approved")}})
             case "approval.resolved" if call_id not in self.open and payload.get("name"):
-                args = self.story.denied_args(self.session, str(payload["name"]), payload.get("code"))
+                args = self.story.denied_args(self.session, self.number, str(payload["name"]), payload.get("code"))
                 self._add({"approve": {"tool": payload["name"], "args": args}})
             case "tool.resolved" | "question.answered" | "approval.resolved":
                 self.open.discard(call_id)

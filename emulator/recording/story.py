@@ -24,6 +24,8 @@ class SessionStory:
     number: int
     events: list[dict[str, Any]] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
+    # The mode and the rules each turn began with, and those of now.
+    governed: list[tuple[str, list[dict[str, Any]]]] = field(default_factory=list)
     mode: str = "auto"
     rules: list[dict[str, Any]] = field(default_factory=list)
     servers: list[str] = field(default_factory=list)
@@ -32,6 +34,10 @@ class SessionStory:
     # The servers that were missed at the start of each turn, and between two turns.
     missed: dict[int, dict[str, str]] = field(default_factory=dict)
     missed_between: dict[int, dict[str, str]] = field(default_factory=dict)
+
+    def governed_by(self, number: int) -> tuple[str, list[dict[str, Any]]]:
+        """The mode and the rules of a turn, by its number."""
+        return self.governed[number - 1] if 0 < number <= len(self.governed) else (self.mode, self.rules)
 
 
 class Story:
@@ -71,17 +77,18 @@ class Story:
         skipped = self.settled.get(turn, {}).get("artifacts_skipped") or ()
         return any(path.endswith("/" + str(one.get("path"))) for one in skipped if isinstance(one, dict))
 
-    def denied_args(self, session: SessionStory, tool: str, code: Any) -> dict[str, Any]:
+    def denied_args(self, session: SessionStory, number: int, tool: str, code: Any) -> dict[str, Any]:
         """What the agent may have wanted to use a tool with, for the session to deny it as it did."""
         candidates: list[dict[str, Any]] = [{}]
-        for rule in session.rules:
+        mode, rules = session.governed_by(number)
+        for rule in rules:
             given = {"command": rule.get("command"), "path": rule.get("path"), "url": rule.get("domain")}
             args = {name: value for name, value in given.items() if value is not None}
             if "url" in args:
                 args["url"] = f"https://{args['url']}"
             candidates.append(args)
         for args in candidates:
-            if decide(session.mode, session.rules, tool, args, asks=True).code == code:
+            if decide(mode, rules, tool, args, asks=True).code == code:
                 return args
         return {}
 
@@ -166,6 +173,7 @@ class Story:
     def _turn(self, session: SessionStory, text: str) -> None:
         session.turns += 1
         session.messages.append(text)
+        session.governed.append((session.mode, session.rules))
         missed = session.missed.get(session.turns, {})
         if missed or not session.connected:
             self._connect(session, missed)
@@ -217,9 +225,9 @@ def _lost(recording: Recording) -> set[str]:
     for exchange in recording.exchanges():
         events = _object(exchange.get("body")).get("events")
         event = _object(events[0] if isinstance(events, list) and events else None)
-        if event.get("type") == "input.tool_result" and exchange["status"] == 202:
-            if _object(exchange.get("answer")).get("outcome") == "not_delivered":
-                found.add(str(event.get("call_id")))
+        outcome = _object(exchange.get("answer")).get("outcome")
+        if event.get("type") == "input.tool_result" and outcome == "not_delivered":
+            found.add(str(event.get("call_id")))
     return found - resolved
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.differences import Difference, difference_line, differences, path_text
@@ -81,7 +82,7 @@ class Strict:
         session_id = match[1] if match else None
         group = None if session_id is None else self._reference(session_id)
         queue = self._expected.get(group, deque()) if session_id is None or group is not None else deque()
-        place = next((n for n, one in zip(range(_AHEAD), queue) if self._same_place(one, written)), None)
+        place = next((n for n, one in enumerate(islice(queue, _AHEAD)) if self._same_place(one, written)), None)
         if place is None:
             self._unexpected(written, session_id, queue)
             return
@@ -206,7 +207,7 @@ class Strict:
                 "path": written.path,
                 "request_id": written.request_id,
                 "differences": [],
-                "message": f"the client sent {written.verb} {written.path}, which is not in the recording{where}. {next_one}.",
+                "message": f"the client sent {written.verb} {written.path}, which was not recorded{where}. {next_one}.",
             }
         )
 

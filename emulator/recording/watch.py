@@ -13,13 +13,15 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
+from emulator.recording.references import REFERENCE
 from emulator.recording.upstream import Decoder, Frames
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from emulator.recording.recorder import Recorder
-    from emulator.recording.upstream import Upstream
+    from emulator.recording.references import REFERENCE
+from emulator.recording.upstream import Upstream
 
 # The largest artifact or file whose bytes are kept.
 CEILING: Final = 5 * 1024 * 1024
@@ -218,10 +220,8 @@ class Watch:
             if status == 200:
                 return data
         if said and status:
-            place = "/".join(
-                part if not any(c.isdigit() for c in part) else "…" for part in path.split("?")[0].split("/")
-            )
-            self._incomplete(f"GET {place[1:]}", f"refused with status {status}")
+            place = REFERENCE.sub("…", self._recorder.references.text(path.split("?")[0]))
+            self._incomplete(f"GET {place}", f"refused with status {status}")
         return None
 
     def _incomplete(self, what: str, why: str) -> None:
