@@ -7,6 +7,7 @@ retried, cached or sent along of its own.
 from __future__ import annotations
 
 import json
+import logging
 import zlib
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,6 +32,14 @@ _HOP: Final = frozenset(
     )
 )
 _CONNECT_SECONDS: Final = 10.0
+_TELLTALES: Final = (
+    "httpx2",
+    "httpcore2.connection",
+    "httpcore2.http11",
+    "httpcore2.http2",
+    "httpcore2.proxy",
+    "httpcore2.socks",
+)
 _READABLE: Final = ("gzip", "deflate")
 
 Headers = list[tuple[bytes, bytes]]
@@ -43,6 +52,9 @@ class Upstream:
         # Imported here: only a recorder needs an HTTP client.
         import httpx2
 
+        for name in _TELLTALES:
+            # At their lowest level they tell of every header.
+            logging.getLogger(name).setLevel(logging.WARNING)
         self._httpx = httpx2
         self.url = httpx2.URL(url)
         self.shown = address(url)
