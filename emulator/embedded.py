@@ -213,7 +213,7 @@ class Emulator(Handle):
         answers that many messages, and the agents and rules after it get the rest.
         Raises `TypeError` for what is not a coroutine function, `ScenarioError` for a bad condition.
         """
-        if times is not None and (type(times) is not int or times < 1):
+        if times is not None and (isinstance(times, bool) or times < 1):
             raise ValueError(f"`times` is a number of messages, at least 1, which {times!r} is not")
         condition = None
         if when is not None:

@@ -8,6 +8,7 @@ own traceback.
 from __future__ import annotations
 
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -25,12 +26,14 @@ if TYPE_CHECKING:
 _FIXTURES: Final = ("gobare", "gobare_session")
 # How long a finished test waits for an agent that has not come to rest, before its verdict.
 _LAST_SECONDS: Final = 1.0
-# How many sessions a failed test tells of.
-_SESSIONS: Final = 5
 # The emulators a test was given by its fixtures, each once.
 _GIVEN: Final = pytest.StashKey["list[Emulator]"]()
 # Who runs a test again, while it does.
 _EXPLORER: Final = pytest.StashKey["Explorer"]()
+# Whether setting a test up or calling it raised something: such a test gets no second failure.
+_RAISED: Final = pytest.StashKey[bool]()
+# Whether a test's verdict was asked for.
+_JUDGED: Final = pytest.StashKey[bool]()
 # What a test has been told of already: an error fails it once.
 _TOLD: Final = pytest.StashKey[list[Any]]()
 
@@ -44,16 +47,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=[],
         help="run tests with gobare fixtures again, exploring: resume_everywhere, race, future_proof, or a variant",
     )
+    parser.addini("gobare_strict", "whether what a test leaves over fails it", type="bool", default=False)
+    parser.addoption("--gobare-html", metavar="DIR", help="write a page for each failed test with an emulator into DIR")
+    parser.addoption("--gobare-html-all", action="store_true", help="with --gobare-html: for passed tests as well")
     parser.addini("gobare_settings", "settings of every emulator, one name=value a line", type="linelist", default=[])
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "gobare(scenario=None, **settings): the scenario and the settings of this test's gobare emulator",
+        "gobare(scenario=None, strict=False, **settings): the scenario and the settings of this test's gobare emulator",
     )
     if config.getini("gobare_settings") or config.getini("gobare_scenario"):
         _from_ini(config)
+    if config.option.gobare_html:
+        # Workers are told of the place by its name, wherever they run.
+        config.option.gobare_html = str(config.invocation_params.dir / config.option.gobare_html)
     if config.getoption("gobare_explore"):
         _check_modes(config.getoption("gobare_explore"))
 
@@ -83,7 +92,7 @@ def gobare(request: pytest.FixtureRequest) -> Iterator[Emulator]:
         _give(emulator, request.node)
         yield emulator
         request.node.stash[_GIVEN].remove(emulator)
-        _check(emulator, request.node)
+        _end(emulator, request.node)
 
 
 @pytest.fixture(scope="session")
@@ -101,7 +110,7 @@ def gobare_session(request: pytest.FixtureRequest, _gobare_server: Emulator) -> 
     _give(_gobare_server, request.node)
     yield _gobare_server
     request.node.stash[_GIVEN].remove(_gobare_server)
-    _check(_gobare_server, request.node)
+    _end(_gobare_server, request.node)
 
 
 @pytest.fixture
@@ -166,6 +175,10 @@ def _called(item: pytest.Item) -> Generator[None, Any, Any]:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = [report for reports in terminalreporter.stats.values() for report in reports]
+    if any(hasattr(report, "gobare_left") for report in reports):
+        from emulator.pytest_report import summarise
+
+        summarise(terminalreporter, reports)
     explored = [report for report in reports if hasattr(report, "gobare_explored")]
     if explored:
         terminalreporter.section("gobare exploration")
@@ -181,6 +194,13 @@ def pytest_runtest_makereport(
     if report.when == "call" and report.failed:
         for emulator in _emulators(item):
             report.sections += _sections(emulator)
+    if call.excinfo is not None and report.when != "teardown":
+        item.stash[_RAISED] = True
+    if report.when == "teardown" and item.stash.get(_JUDGED, False):
+        from emulator.pytest_report import LEFT, left
+
+        if lines := item.stash.get(LEFT, None):
+            report.gobare_left = left(lines)  # type: ignore[attr-defined]
     return report
 
 
@@ -229,12 +249,31 @@ def _check(emulator: Emulator, item: pytest.Item) -> None:
         if emulator in told:
             return
         told.append(emulator)
-        pytest.fail(str(stuck), pytrace=False)
+        _fail(str(stuck))
     failures = _untold(emulator, item)
     for failure in failures[1:]:
         item.add_report_section("call", "gobare script", _text(failure))
     if failures:
         _raise(failures[0])
+
+
+def _end(emulator: Emulator, item: pytest.Item) -> None:
+    """Check an emulator once more, and judge what its test left over."""
+    __tracebackhide__ = True
+    explorer = item.stash.get(_EXPLORER, None)
+    if explorer is not None and explorer.exploring:
+        return
+    from emulator.pytest_report import judge
+
+    item.stash[_JUDGED] = True
+    try:
+        _check(emulator, item)
+    except BaseException:
+        # One that is stuck tells nothing more.
+        with suppress(Exception):
+            judge(emulator, item, failed=True)
+        raise
+    judge(emulator, item, failed=item.stash.get(_RAISED, False))
 
 
 def _untold(emulator: Emulator, item: pytest.Item) -> list[str | Fault]:
@@ -245,6 +284,12 @@ def _untold(emulator: Emulator, item: pytest.Item) -> list[str | Fault]:
     everything: list[str | Fault] = [*emulator.blocked, *faults]
     found = [entry for entry in everything if entry not in told]
     told += found
+    missed = [entry for entry in emulator.failed_expectations if entry not in told]
+    if missed:
+        from emulator.pytest_report import expectations
+
+        told += missed
+        found.append(expectations(missed))
     return found
 
 
@@ -260,14 +305,19 @@ def _raise(failure: str | Fault) -> NoReturn:
     from emulator.runtime.player import ScenarioStepError
 
     if isinstance(failure, str):
-        pytest.fail(failure, pytrace=False)
+        _fail(failure)
     error = failure.error
     if isinstance(error, ScenarioStepError):
-        pytest.fail(f"the scenario failed at {failure.where}: {error}", pytrace=False)
+        _fail(f"the scenario failed at {failure.where}: {error}")
     if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit | pytest.exit.Exception):
         # These would end the whole run, which was not the script's to end.
         raise RuntimeError(f"the script raised {failure.message}") from error
     raise error.with_traceback(_own_frames(error.__traceback__))
+
+
+def _fail(text: str) -> NoReturn:
+    """Fail with a text alone. Not hidden: pytest remarks on a traceback that is hidden altogether."""
+    pytest.fail(text, pytrace=False)
 
 
 def _own_frames(found: TracebackType | None) -> TracebackType | None:
@@ -286,24 +336,10 @@ def _own_frames(found: TracebackType | None) -> TracebackType | None:
 
 
 def _sections(emulator: Emulator) -> list[tuple[str, str]]:
-    """The transcripts of the latest sessions and the journal, for the report of a failed test."""
-    try:
-        sessions = [session["id"] for session in emulator.report()["undeleted"]["sessions"]]
-        told = [(session_id, str(emulator.transcript(session_id))) for session_id in sessions[-_SESSIONS:]]
-        requests = [
-            " ".join(
-                str(part)
-                for part in (entry.status, entry.code, entry.method, entry.path, entry.request_id, entry.body)
-                if part is not None
-            )
-            + (f"\n    {entry.message}" if entry.message else "")
-            for entry in emulator.requests
-        ]
-    except Exception as error:
-        # A report must not break the run, whatever the test did to its emulator.
-        return [("gobare", f"no transcript: {error}")]
-    heads = [(f"gobare transcript of {session_id}", text) for session_id, text in told]
-    return [*(heads or [("gobare transcript", "(no session)")]), ("gobare requests", "\n".join(requests))]
+    """What happened, for the report of a failed test."""
+    from emulator.pytest_report import sections
+
+    return sections(emulator)
 
 
 def _check_modes(explore: list[str]) -> None:
@@ -350,7 +386,7 @@ def _wanted(item: Any) -> tuple[Settings, str | Path | Mapping[str, Any] | None]
 def _from_ini(config: pytest.Config) -> tuple[Settings, str | Path | Mapping[str, Any] | None]:
     from emulator.settings import SettingError, Settings, from_texts
 
-    texts: dict[str, str] = {}
+    texts: dict[str, str] = {"strict": "true"} if config.getini("gobare_strict") else {}
     for line in config.getini("gobare_settings"):
         name, equals, text = line.partition("=")
         if not equals:

@@ -136,11 +136,11 @@ def test_it(gobare):
 """)
     result.assert_outcomes(failed=1)
     text = result.stdout.str()
-    assert "gobare transcript" in text
-    assert "the message of this test" in text.partition("gobare transcript")[2]
+    assert "gobare timeline" in text
+    assert "the message of this test" in text.partition("gobare timeline")[2]
     assert re.search(r"201 POST /v1/sessions", text)
     assert re.search(r"401 authentication_error GET /v1/sessions \w{8}\n +This access token is not recognized", text)
-    assert "canary" not in text.partition("gobare transcript")[2]
+    assert "canary" not in text.partition("gobare timeline")[2]
 
 
 def test_a_failing_test_shows_what_its_script_raised_too(run: Run) -> None:
@@ -474,7 +474,8 @@ def test_it(gobare):
 """)
     result.assert_outcomes(failed=1)
     text = result.stdout.str()
-    assert text.count("gobare transcript of") == 2
+    timeline = text.partition("gobare timeline")[2]
+    assert re.findall(r"error +The script failed at .*: LookupError: problem (\w+)", timeline) == ["one", "two"]
     assert "LookupError: problem one" in text.partition("gobare script")[0]
     assert "LookupError: problem two" in text.partition("gobare script")[2]
 

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _LONGEST: Final = 60
+# As much of a session's id as tells it from others.
+_ID: Final = 8
 
 
 class Timeline(list[dict[str, Any]]):
@@ -35,7 +37,7 @@ class Timeline(list[dict[str, Any]]):
                 yield seconds, "client", of_request(entry["request"])
             elif (told := of_event(entry["event"])) is not None:
                 who, text = told
-                yield seconds, who, f"{text}  ({entry['session_id']})" if several else text
+                yield seconds, who, f"{text}  ({entry['session_id'][:_ID]}…)" if several else text
 
 
 def of_request(request: Mapping[str, Any]) -> str:
@@ -59,10 +61,18 @@ def _fields(body: Any) -> Iterator[str]:
         body = body["events"][0]
     if not isinstance(body, dict):
         if body is not None:
-            yield short(body, _LONGEST)
+            yield _value(body)
         return
     if isinstance(body.get("type"), str):
         yield body["type"]
     for name, value in body.items():
         if name != "type":
-            yield f"{re.sub(r'[^ -~]', '?', name)}={short(value, _LONGEST)}"
+            yield f"{re.sub(r'[^ -~]', '?', name)}={_value(value)}"
+
+
+def _value(value: Any) -> str:
+    text = short(value, _LONGEST)
+    # JSON within text is read more easily without a backslash before every quote.
+    if isinstance(value, str) and '\\"' in text and "'" not in text and "\\\\" not in text:
+        return "'" + text[1:].removesuffix('"').replace('\\"', '"') + "'"
+    return text

@@ -27,7 +27,7 @@ def _failed(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for entry in report["script_errors"]:
         yield "script_errors", f"the script failed at {entry['where']}: {entry['message']}"
     for entry in report["failed_expectations"]:
-        yield "failed_expectations", _expectation(entry)
+        yield "failed_expectations", expectation(entry)
     for entry in report["recording"]:
         yield "recording", entry["message"]
     for entry in report["unreached_steps"]:
@@ -67,7 +67,8 @@ def _step(entry: Mapping[str, Any]) -> str:
 _ASKED: Final = {"function_call": "call of", "question": "question", "approval": "approval of"}
 
 
-def _expectation(entry: Mapping[str, Any]) -> str:
+def expectation(entry: Mapping[str, Any]) -> str:
+    """An answer that was not as expected, told by someone who needs no debugger to see why."""
     scenario = "" if entry["scenario"] is None else f"scenario {entry['scenario']!r}, "
     call = "" if entry["call_id"] is None else f" [{entry['call_id']}]"
     match entry["answered_by"]:
@@ -124,9 +125,7 @@ _LEFT: Final[Mapping[str, Callable[[Any], str]]] = {
     "unmatched_messages": _unmatched,
     "unanswered_actions": _unanswered,
     "unreached_steps": lambda entry: f"{_step(entry)} was never reached",
-    "unused_rules": lambda entry: (
-        f"{entry['rule']} answered {entry['used']} of its {entry['times']} messages"
-    ),
+    "unused_rules": lambda entry: f"{entry['rule']} answered {entry['used']} of its {entry['times']} messages",
     "running_turns": _turn,
     "open_streams": _stream,
     "undelivered_webhooks": _delivery,
