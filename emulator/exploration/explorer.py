@@ -137,12 +137,16 @@ class Explorer:
             self.now, self._failure, self._shown = (self._variant.explore,), None, []
             own = reruns.run(self._item, following, more)
             self._ran += 1
-            self._take(own, counts=bool(reports))
             if not reports:
+                self._take(own[1:2])
                 reports = own
-            elif not again and own[-1].failed:
-                # With the last run what is wider than the test was torn down.
+                continue
+            # The last run tears down what is wider than the test as well: that is told as ever.
+            self._take(own if again else own[:-1])
+            if not again and own[-1].failed:
                 reports[-1] = own[-1]
+                told = f"the run was explored with {self._variant.explore}"
+                reports[-1].sections.append(("gobare exploration", told))
         self._tell(reports)
         return reports
 
@@ -178,12 +182,12 @@ class Explorer:
             return reruns.told(self._item, run.error)
         return None
 
-    def _take(self, own: list[pytest.TestReport], *, counts: bool) -> None:
-        """Keep what went wrong in an explored run. `counts`: also what its fixtures raised."""
+    def _take(self, own: list[pytest.TestReport]) -> None:
+        """Keep what went wrong in an explored run."""
         assert self._variant is not None
         text = self._failure
         for report in own:
-            if text is None and report.failed and (counts or report.when == "call"):
+            if text is None and report.failed:
                 text = f"{report.when}: {report.longreprtext}"
         if text is not None:
             self._failures.append(_Failure(self._variant, text, self._shown))
