@@ -1,4 +1,4 @@
-"""The command line: serve, demo, check, schema and openapi.
+"""The command line: serve, demo, record, scenario, check, schema and openapi.
 
 Law: what is wrong with a command is one line on stderr and exit status 2, and no line ever repeats a
 token. `serve` has a flag and a variable for every setting because both are made from the settings.
@@ -7,11 +7,9 @@ Each command imports what it needs when it runs, since how soon `serve` answers 
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import dataclasses
-import errno
 import gc
 import json
 import os
@@ -20,9 +18,10 @@ import signal
 import sys
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TextIO, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin, get_type_hints
 
 from emulator import __version__
+from emulator.command import PROGRAM, SIGNALS, Parser, Wrong, not_bound, port_number, stop_on_signals, write
 from emulator.redaction import Secret, scrub
 from emulator.refusals import did_you_mean
 from emulator.settings import NAMES, PREFIX, SettingError, Settings, as_json, from_environment, from_texts
@@ -33,18 +32,12 @@ if TYPE_CHECKING:
     from emulator.runtime.scenario_file import LoadedScenario
     from emulator.server import Socket
 
-PROGRAM: Final = "gobare-emulator"
 PORT: Final = 4747
 # What a service on somebody's machine wants, where a test wants the settings' own defaults.
 SERVE_DEFAULTS: Final = Settings(pace="realistic", clock="real")
 # `serve` takes these beside the settings, as flags and as variables.
 _OTHERS: Final = ("host", "port", "scenario", "token", "control_token", "allow_host")
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _STUCK: Final = 70
-
-
-class _Wrong(Exception):
-    """A command that is not carried out, in one line."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -52,8 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         return _dispatch(arguments)
-    except _Wrong as wrong:
-        _write(sys.stderr, f"{PROGRAM}: {wrong}\n")
+    except Wrong as wrong:
+        write(sys.stderr, f"{PROGRAM}: {wrong}\n")
         return 2
     except KeyboardInterrupt:
         return 130
@@ -66,49 +59,23 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _dispatch(arguments: list[str]) -> int:
     if not arguments:
-        raise _Wrong(f"say what to do: {', '.join(_COMMANDS)}. More with --help.")
+        raise Wrong(f"say what to do: {', '.join(_COMMANDS)}. More with --help.")
     name, *rest = arguments
     if name in ("-h", "--help"):
         width = max(map(len, _COMMANDS))
         lines = [f"  {command.ljust(width)}  {summary}" for command, (_, summary) in _COMMANDS.items()]
         head = "A local emulator and test double of the Gobare Agent API.\n"
         tail = f"\n`{PROGRAM} COMMAND --help` tells more, `{PROGRAM} --version` the version.\n"
-        _write(sys.stdout, f"usage: {PROGRAM} COMMAND …\n\n{head}\n" + "\n".join(lines) + "\n" + tail)
+        write(sys.stdout, f"usage: {PROGRAM} COMMAND …\n\n{head}\n" + "\n".join(lines) + "\n" + tail)
         return 0
     if name == "--version":
-        _write(sys.stdout, f"{PROGRAM} {__version__}\n")
+        write(sys.stdout, f"{PROGRAM} {__version__}\n")
         return 0
     if name not in _COMMANDS:
         # The word is not repeated: after a slip on the keyboard it may be a token.
-        raise _Wrong(f"there is no such command.{did_you_mean(name, _COMMANDS)} There are {', '.join(_COMMANDS)}.")
+        raise Wrong(f"there is no such command.{did_you_mean(name, _COMMANDS)} There are {', '.join(_COMMANDS)}.")
     command, summary = _COMMANDS[name]
-    return command(_Parser(prog=f"{PROGRAM} {name}", description=summary, allow_abbrev=False), rest)
-
-
-class _Parser(argparse.ArgumentParser):
-    """An argument parser whose complaint is one line without the values that were given."""
-
-    def parse(self, arguments: list[str]) -> argparse.Namespace:
-        """The options. Raises `_Wrong` for an argument that does not exist."""
-        options, unknown = self.parse_known_args(arguments)
-        if not unknown:
-            return options
-        flag = next((text for text in unknown if text.startswith("-")), None)
-        if flag is None:
-            raise _Wrong(f"`{self.prog}` takes no further arguments. More with --help.")
-        flag = flag.partition("=")[0] if flag.startswith("--") else flag[:2]
-        known = [option for action in self._actions for option in action.option_strings]
-        raise _Wrong(f"`{self.prog}` has no {scrub(flag)}.{did_you_mean(flag, known)} More with --help.")
-
-    def error(self, message: str) -> NoReturn:
-        raise _Wrong(f"{scrub(message)}. More with `{self.prog} --help`.")
-
-
-def _write(stream: TextIO | None, text: str) -> None:
-    """Write all of it now. A process that was started without the stream writes nothing."""
-    if stream is not None:
-        stream.write(text)
-        stream.flush()
+    return command(Parser(prog=f"{PROGRAM} {name}", description=summary, allow_abbrev=False), rest)
 
 
 # serve
@@ -127,7 +94,7 @@ class _Serve:
     scenario: LoadedScenario | None
 
 
-def _serve(parser: _Parser, arguments: list[str]) -> int:
+def _serve(parser: Parser, arguments: list[str]) -> int:
     _add_serve_flags(parser)
     wanted = _serve_options(vars(parser.parse(arguments)), os.environ)
     # Looking for garbage in what is being imported costs a start a twelfth, and finds none.
@@ -146,10 +113,10 @@ def _serve_until_stopped(wanted: _Serve) -> int:
     try:
         bound = server.bind(wanted.host, wanted.port)
     except (OSError, UnicodeError) as error:
-        raise _Wrong(_not_bound(wanted, error)) from None
+        raise Wrong(not_bound(wanted.host, wanted.port, error)) from None
     address = bound.getsockname()[0]
     if wanted.control_token is None and not _is_loopback(address):
-        _write(
+        write(
             sys.stderr,
             f"{PROGRAM}: warning: it listens on {address}, beyond this machine, and without --control-token whoever "
             "reaches it may change its scenario, tokens and settings.\n",
@@ -166,10 +133,10 @@ def _serve_until_stopped(wanted: _Serve) -> int:
     )
     watchdog = loops.Watchdog(holder, threading.get_ident(), _stuck)
     loop = loops.new_loop()
-    handlers = [(number, signal.getsignal(number)) for number in _SIGNALS]
+    handlers = [(number, signal.getsignal(number)) for number in SIGNALS]
     try:
         stop = asyncio.Event()
-        _stop_on_signals(loop, stop)
+        stop_on_signals(loop, stop)
         task = loop.create_task(_attend(socket, stop, _greeting(socket.url, wanted.tokens)))
         while not task.done():
             # It may arrive just after the agent it was meant for had let go of the loop.
@@ -188,7 +155,7 @@ def _serve_until_stopped(wanted: _Serve) -> int:
 async def _attend(socket: Socket, stop: asyncio.Event, greeting: str) -> None:
     await socket.start()
     try:
-        _write(sys.stdout, greeting)
+        write(sys.stdout, greeting)
         gc.freeze()
         gc.enable()
         await stop.wait()
@@ -208,30 +175,11 @@ def _greeting(url: str, tokens: Sequence[tuple[Secret, Sequence[str]]]) -> str:
     )
 
 
-def _stop_on_signals(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    for number in _SIGNALS:
-        try:
-            loop.add_signal_handler(number, stop.set)
-        except NotImplementedError:
-            # Windows: its event loops leave signals to the interpreter.
-            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
-
-
 def _stuck(stack: str) -> None:
     """Called by the watchdog: nothing on this loop can run again, so nothing can be stopped in order."""
     with contextlib.suppress(OSError):
-        _write(sys.stderr, f"{PROGRAM}: an agent holds the event loop and cannot be interrupted:\n{scrub(stack)}")
+        write(sys.stderr, f"{PROGRAM}: an agent holds the event loop and cannot be interrupted:\n{scrub(stack)}")
     os._exit(_STUCK)
-
-
-def _not_bound(wanted: _Serve, error: OSError | UnicodeError) -> str:
-    number = error.errno if isinstance(error, OSError) else None
-    if number == errno.EADDRINUSE:
-        return f"port {wanted.port} of {wanted.host} is in use. Choose another, or --port 0 for any that is free."
-    if number in (errno.EACCES, errno.EPERM):
-        return f"port {wanted.port} may not be used without more rights. Choose one above 1023."
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not a host name"
-    return f"cannot listen on {wanted.host!r}: {reason}."
 
 
 def _is_loopback(address: str) -> bool:
@@ -242,7 +190,7 @@ def _is_loopback(address: str) -> bool:
     return ip_address(address.partition("%")[0]).is_loopback
 
 
-def _add_serve_flags(parser: _Parser) -> None:
+def _add_serve_flags(parser: Parser) -> None:
     parser.usage = "%(prog)s [flags]"
     parser.epilog = (
         f"Each of these is a variable as well, {PREFIX} and the name in capitals ({PREFIX}DISABLED_TOOLS); a flag "
@@ -260,7 +208,8 @@ def _add_serve_flags(parser: _Parser) -> None:
     )
     listen.add_argument("--control-token", metavar="TOKEN", help="what /_emulator asks for (default: nothing)")
     plays = parser.add_argument_group("what it plays")
-    plays.add_argument("--scenario", metavar="FILE", action="append", help="a scenario file, YAML or JSON; repeat")
+    files = "a scenario file, YAML or JSON, or a recording; repeat"
+    plays.add_argument("--scenario", metavar="FILE", action="append", help=files)
     settings = parser.add_argument_group("settings")
     kinds, defaults = get_type_hints(Settings), as_json(SERVE_DEFAULTS)
     for definition in dataclasses.fields(Settings):
@@ -282,14 +231,14 @@ def _placeholder(kind: Any) -> str:
 
 
 def _serve_options(flags: Mapping[str, Any], environment: Mapping[str, str]) -> _Serve:
-    """The flags, and behind them the variables. Raises `_Wrong`."""
+    """The flags, and behind them the variables. Raises `Wrong`."""
     try:
         variables = from_environment(environment, others=_OTHERS)
         texts = {name: variables[name] for name in NAMES if name in variables}
         texts |= {name: flags[name] for name in NAMES if flags[name] is not None}
         settings = from_texts(SERVE_DEFAULTS, texts)
     except SettingError as error:
-        raise _Wrong(str(error)) from None
+        raise Wrong(str(error)) from None
 
     def several(name: str, split: Callable[[str], list[str]]) -> list[str]:
         if flags[name] is not None:
@@ -299,7 +248,7 @@ def _serve_options(flags: Mapping[str, Any], environment: Mapping[str, str]) -> 
     def one(name: str) -> str | None:
         found = flags[name] if flags[name] is not None else variables.get(name)
         if found == "":
-            raise _Wrong(f"`{name}` is empty. Leave it out, or give it a value.")
+            raise Wrong(f"`{name}` is empty. Leave it out, or give it a value.")
         return found
 
     hosts = several("allow_host", lambda text: text.replace(",", " ").split())
@@ -307,20 +256,12 @@ def _serve_options(flags: Mapping[str, Any], environment: Mapping[str, str]) -> 
     return _Serve(
         settings=settings,
         host=one("host") or "127.0.0.1",
-        port=_port(one("port")),
+        port=port_number(one("port"), PORT),
         tokens=[_token(n, text) for n, text in enumerate(several("token", str.split), start=1)],
         control_token=None if control_token is None else Secret(_visible("the control token", control_token)),
         allow_hosts=[_allowed_host(host) for host in hosts],
         scenario=_scenario(several("scenario", lambda text: text.split(os.pathsep))),
     )
-
-
-def _port(text: str | None) -> int:
-    if text is None:
-        return PORT
-    if text.isascii() and text.isdigit() and len(text) <= 5 and int(text) <= 65535:
-        return int(text)
-    raise _Wrong(f"`port` is a number from 0 to 65535, not {text!r}.")
 
 
 def _token(n: int, text: str) -> tuple[Secret, tuple[str, ...]]:
@@ -335,27 +276,28 @@ def _token(n: int, text: str) -> tuple[Secret, tuple[str, ...]]:
         if scope not in SCOPES:
             # The word is not repeated: of a token that has a colon in it, it is a part.
             hint = did_you_mean(scope, SCOPES)
-            raise _Wrong(f"scope {m} of token {n} is not a scope.{hint} The scopes are {', '.join(SCOPES)}.")
+            raise Wrong(f"scope {m} of token {n} is not a scope.{hint} The scopes are {', '.join(SCOPES)}.")
     return secret, scopes
 
 
 def _visible(what: str, text: str) -> str:
     if text and all("!" <= character <= "~" for character in text):
         return text
-    raise _Wrong(f"{what} is empty, or has characters that cannot be sent in a header.")
+    raise Wrong(f"{what} is empty, or has characters that cannot be sent in a header.")
 
 
 def _allowed_host(text: str) -> str:
     if text and not any(character in "/*[]@ " for character in text) and text.count(":") != 1:
         return text
-    raise _Wrong(f"`allow_host` is a host name or an address, without scheme, port or wildcard, not {scrub(text)!r}.")
+    raise Wrong(f"`allow_host` is a host name or an address, without scheme, port or wildcard, not {scrub(text)!r}.")
 
 
 def _scenario(files: Iterable[str]) -> LoadedScenario | None:
     files = list(files)
     if not files:
         return None
-    from emulator.runtime.scenario_file import ScenarioError, load, merge
+    from emulator.recording import load
+    from emulator.runtime.scenario_file import ScenarioError, merge
 
     try:
         return merge([load(file) for file in files])
@@ -363,28 +305,29 @@ def _scenario(files: Iterable[str]) -> LoadedScenario | None:
         first, *others = error.problems
         head = f"{error.source}: " if error.source else ""
         more = f" ({len(others)} more: see `{PROGRAM} check {shlex.quote(error.source or '')}`)" if others else ""
-        raise _Wrong(f"{head}{first}{more}") from None
+        raise Wrong(f"{head}{first}{more}") from None
 
 
 # the other commands
 
 
-def _demo(parser: _Parser, arguments: list[str]) -> int:
+def _demo(parser: Parser, arguments: list[str]) -> int:
     parser.add_argument("--seed", metavar="N", default="0", help="every id is derived from it (default 0)")
     options = parser.parse(arguments)
     try:
         settings = from_texts(Settings(), {"seed": options.seed})
     except SettingError as error:
-        raise _Wrong(str(error)) from None
+        raise Wrong(str(error)) from None
     from emulator.demo import demo
 
     return demo(settings)
 
 
-def _check(parser: _Parser, arguments: list[str]) -> int:
-    parser.add_argument("files", metavar="FILE", nargs="+", help="a scenario file, YAML or JSON")
+def _check(parser: Parser, arguments: list[str]) -> int:
+    parser.add_argument("files", metavar="FILE", nargs="+", help="a scenario file, YAML or JSON, or a recording")
     files: list[str] = parser.parse(arguments).files
-    from emulator.runtime.scenario_file import ScenarioError, load
+    from emulator.recording import load
+    from emulator.scenario_source import ScenarioError
 
     bad = 0
     for file in files:
@@ -392,32 +335,46 @@ def _check(parser: _Parser, arguments: list[str]) -> int:
             load(file)
         except ScenarioError as error:
             bad += 1
-            _write(sys.stdout, f"{error}\n")
+            write(sys.stdout, f"{error}\n")
         else:
-            _write(sys.stdout, f"{file}: ok\n")
+            write(sys.stdout, f"{file}: ok\n")
     return 1 if bad else 0
 
 
-def _schema(parser: _Parser, arguments: list[str]) -> int:
+def _record(parser: Parser, arguments: list[str]) -> int:
+    from emulator.record import record
+
+    return record(parser, arguments)
+
+
+def _scenario_of(parser: Parser, arguments: list[str]) -> int:
+    from emulator.record import scenario
+
+    return scenario(parser, arguments)
+
+
+def _schema(parser: Parser, arguments: list[str]) -> int:
     parser.parse(arguments)
     from emulator.wire.scenario import scenario_schema
 
-    _write(sys.stdout, json.dumps(scenario_schema(), indent=2) + "\n")
+    write(sys.stdout, json.dumps(scenario_schema(), indent=2) + "\n")
     return 0
 
 
-def _openapi(parser: _Parser, arguments: list[str]) -> int:
+def _openapi(parser: Parser, arguments: list[str]) -> int:
     parser.parse(arguments)
     from emulator.api.openapi import document
 
-    _write(sys.stdout, json.dumps(document(), indent=2) + "\n")
+    write(sys.stdout, json.dumps(document(), indent=2) + "\n")
     return 0
 
 
-_COMMANDS: Final[Mapping[str, tuple[Callable[[_Parser, list[str]], int], str]]] = {
+_COMMANDS: Final[Mapping[str, tuple[Callable[[Parser, list[str]], int], str]]] = {
     "serve": (_serve, "Serve the API until interrupted."),
     "demo": (_demo, "Start an emulator, walk through its main job over HTTP, and show what happened."),
-    "check": (_check, "Check scenario files."),
+    "record": (_record, "Record what passes between a client and the API, until interrupted."),
+    "scenario": (_scenario_of, "Print a recording as a scenario file to be edited."),
+    "check": (_check, "Check scenario files and recordings."),
     "schema": (_schema, "Print the JSON Schema of scenario files."),
     "openapi": (_openapi, "Print the OpenAPI document of the API."),
 }

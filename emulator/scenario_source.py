@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
 BYTES: Final = 8 * 1024 * 1024
+# A recording has the files of its sessions in it.
+RECORDING_BYTES: Final = 64 * 1024 * 1024
 # YAML aliases let a small file stand for a huge document.
 NODES: Final = 200_000
 DEPTH: Final = 64
@@ -82,10 +84,13 @@ def kind_of(value: Any) -> str:
 def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> tuple[str | None, dict[str, Any]]:
     """The name of the file, if it was one, and the document. Raises `ScenarioError`."""
     if isinstance(source, Mapping):
-        return None, _document(None, source)
+        # A recording is JSON that was read already, and larger than anything people write.
+        return None, dict(source) if "recording" in source else _document(None, source)
     path = Path(source)
     name = str(path)
     text = _text(name, path)
+    if path.suffix.lower() == ".jsonl":
+        return name, _recording(name, text)
     value = _yaml(name, text) if path.suffix.lower() in (".yaml", ".yml") else _json(name, text)
     return name, _document(name, value)
 
@@ -96,8 +101,9 @@ def _text(name: str, path: Path) -> str:
             _refuse(name, "is not there: no such file")
         if not path.is_file():
             _refuse(name, "is not in a file: this is a directory" if path.is_dir() else "is not in a regular file")
-        if path.stat().st_size > BYTES:
-            _refuse(name, f"is too large: a file has at most {BYTES} bytes")
+        most = RECORDING_BYTES if path.suffix.lower() == ".jsonl" else BYTES
+        if path.stat().st_size > most:
+            _refuse(name, f"is too large: a file has at most {most} bytes")
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         _refuse(name, f"is not UTF-8 text (byte {error.start})")
@@ -107,6 +113,27 @@ def _text(name: str, path: Path) -> str:
         _refuse(name, f"cannot be read: {error}")
     except OSError as error:
         _refuse(name, f"cannot be read: {error.strerror or error}")
+
+
+def _recording(name: str, text: str) -> dict[str, Any]:
+    """The lines of a recording as one document: its header, with the other lines as `entries`."""
+    lines = text.split("\n")
+    values: list[Any] = []
+    for n, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            if n == len(lines):
+                # It was being written when the recorder ended; what is before it is whole.
+                break
+            _refuse(name, f"is no recording: line {n} is not JSON")
+        values.append(value)
+    if not values or not isinstance(values[0], dict) or "recording" not in values[0]:
+        _refuse(name, 'is no recording: its first line is a header, {"recording": 1, …}')
+    header: dict[str, Any] = values[0]
+    return {**header, "entries": values[1:]}
 
 
 class _Object(dict[str, Any]):

@@ -23,6 +23,7 @@ import yaml
 
 from emulator import __version__, cli
 from emulator.clock import stopwatch
+from emulator.command import stop_on_signals
 from emulator.domain.access import DEFAULT_SCOPES, SCOPES
 from emulator.settings import Settings, as_json
 from tests.served import COMMAND, ROOT, Served, ask, environment, run
@@ -375,7 +376,7 @@ def test_where_the_loop_takes_no_signal_handlers_the_interpreter_does(monkeypatc
     monkeypatch.setattr(signal, "signal", handlers.__setitem__)
     loop: Any = Loop()
     stop: Any = threading.Event()
-    cli._stop_on_signals(loop, stop)
+    stop_on_signals(loop, stop)
     assert set(handlers) == {signal.SIGINT, signal.SIGTERM}
     handlers[signal.SIGINT](signal.SIGINT, None)
     assert loop.called == [stop.set]

@@ -21,6 +21,7 @@ from emulator.clock import stopwatch
 from emulator.redaction import WITHHELD, names_a_secret, scrub
 from emulator.refusals import INTERNAL_MESSAGE, Refusal, reset_meanwhile
 from emulator.runtime.journal import Entry
+from emulator.runtime.playback import Written
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -64,6 +65,7 @@ class Api:
         call: Call | None = None
         key: idempotency.Scope | None = None
         write: int | None = None
+        explored: int | None = None
         try:
             operation, values = self._routes.find(scope["method"], scope["raw_path"])
             call = Call(deployment, request_id, values, {}, dict(scope["headers"]))
@@ -86,6 +88,11 @@ class Api:
                 entry.query = {name: _shown(value) for name, value in call.query.items()}
             if operation.writes:
                 await gates.read_body(operation, call, receive)
+            if deployment.exploring is not None and call.maybe_token is not None:
+                explored = await deployment.exploring.before(
+                    call.organization, scope["method"], scope["path"], call.sent, stream=operation.stream
+                )
+            if operation.writes:
                 if holder.deployment is not deployment:
                     raise reset_meanwhile()
                 write = deployment.deliveries.begin(call.token.organization)
@@ -100,7 +107,8 @@ class Api:
                 await _download(send, entry, headers, reply)
                 return
             status = reply.status or operation.status
-            body = render.encode(reply.content)
+            content = reply.content if deployment.exploring is None else deployment.exploring.answer(reply.content)
+            body = render.encode(content)
             if write is not None:
                 await deployment.deliveries.overtake(call.token.organization, write)
             if key is not None:
@@ -110,22 +118,43 @@ class Api:
         except Refusal as refused:
             if call is not None:
                 call.outcome = refused
-            await _refuse(send, entry, headers, refused)
+            await _refuse(send, entry, headers, refused, deployment)
         except parse.Disconnected:
             pass
         except Exception as error:
             log_fault("request", request_id, error)
-            await _refuse(send, entry, headers, Refusal("internal_error", INTERNAL_MESSAGE))
+            await _refuse(send, entry, headers, Refusal("internal_error", INTERNAL_MESSAGE), deployment)
         finally:
+            if explored is not None and deployment.exploring is not None:
+                deployment.exploring.after(explored)
             if key is not None:
                 world.keys.finish(key, 0, b"", world.now())
             if write is not None and call is not None:
                 # What the call caused is told of from here on: its client has the reply.
                 deployment.deliveries.end(call.token.organization, write)
+            if deployment.write_check is not None and entry.status and scope["method"] not in ("GET", "HEAD"):
+                deployment.write_check.wrote(_written(scope["method"], scope["path"], entry, call))
             entry.duration_ms = round((stopwatch() - started) * 1000, 3)
             if operation is None or not operation.stream or entry.status != 200:
                 # After the answer has gone out: the client need not wait for it.
                 _note(deployment, entry, operation, call)
+
+
+def _written(verb: str, path: str, entry: Entry, call: Call | None) -> Written:
+    """A write, for whoever holds it against a recording."""
+    sent = None if call is None else call.sent
+    key = None if call is None else call.headers.get(b"idempotency-key")
+    return Written(
+        verb,
+        path,
+        {} if call is None else call.path,
+        None if isinstance(sent, bytes) else sent,
+        entry.status,
+        None if call is None else getattr(call.outcome, "content", None),
+        None if key is None else key.decode("latin-1"),
+        entry.request_id,
+        None if call is None or call.maybe_token is None else call.organization,
+    )
 
 
 def _shown(value: Any) -> str:
@@ -167,9 +196,10 @@ async def _download(send: Send, entry: Entry, headers: Headers, reply: Download)
     await send({"type": "http.response.body", "body": b""})
 
 
-async def _refuse(send: Send, entry: Entry, headers: Headers, refused: Refusal) -> None:
+async def _refuse(send: Send, entry: Entry, headers: Headers, refused: Refusal, deployment: Deployment) -> None:
     entry.code, entry.message = refused.code, scrub(refused.message)
-    body = render.encode(render.refusal(refused, entry.request_id))
+    content = render.refusal(refused, entry.request_id)
+    body = render.encode(content if deployment.exploring is None else deployment.exploring.answer(content))
     await _send(send, entry, headers + render.refusal_headers(refused), refused.status, body)
 
 
@@ -178,7 +208,8 @@ async def _stream(receive: Receive, send: Send, deployment: Deployment, headers:
 
     async def write() -> None:
         await send({"type": "http.response.start", "status": 200, "headers": [_EVENTS, _NO_CACHE, *headers]})
-        async for chunk in reader.chunks():
+        chunks = reader.chunks()
+        async for chunk in chunks if deployment.exploring is None else deployment.exploring.stream(reader, chunks):
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 

@@ -16,6 +16,7 @@ from emulator.api.routes import Routes
 from emulator.control.call import Call, Host
 from emulator.control.operations import OPERATIONS, Operation
 from emulator.refusals import INTERNAL_MESSAGE, Refusal, invalid, not_found
+from emulator.scenario_source import RECORDING_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Control", "Host", "dispatch"]
 
-# As much as a scenario file may have.
-_BODY_LIMIT: Final = 8 * 1024 * 1024
+# As much as a recording may have.
+_BODY_LIMIT: Final = RECORDING_BYTES
 _HEADERS: Final = (
     (b"content-type", b"application/json"),
     (b"link", b'</_emulator/openapi.json>; rel="service-desc"'),

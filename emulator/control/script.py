@@ -24,7 +24,8 @@ async def get_scenario(call: Call) -> Any:
 
 async def put_scenario(call: Call) -> Any:
     """Put a scenario in place of the present one. A bad one changes nothing; a running turn keeps its script."""
-    from emulator.runtime.scenario_file import ScenarioError, load
+    from emulator.recording import load
+    from emulator.scenario_source import ScenarioError
 
     try:
         loaded = load(call.body.model_extra)

@@ -5,7 +5,7 @@ Law: this is the only place that puts the runtime's parts together. Two deployme
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from emulator.clock import Clock
 from emulator.domain.access import DEFAULT_TOKEN, check_scopes
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from emulator.domain.session import Session
     from emulator.domain.tools import McpTool
     from emulator.redaction import Secret
+    from emulator.runtime.exploring import Exploring
+    from emulator.runtime.playback import WriteCheck
     from emulator.runtime.scenario_file import LoadedScenario
     from emulator.runtime.stepping import Holder
     from emulator.runtime.tool_server import ToolServer
@@ -56,6 +58,10 @@ class Deployment:
         self.script = Script()
         self.deliveries = Deliveries(self.world, self.clock)
         self.feed.listeners.append(self.deliveries.pump)
+        # What an explored run does differently. Put there from outside, if at all.
+        self.exploring: Exploring | None = None
+        # What holds the client's writes against the recording that is played.
+        self.write_check: WriteCheck | None = None
         self.watcher = Watcher(self.world) if settings.findings == "on" else None
         if self.watcher is not None:
             self.feed.listeners.append(self.watcher.pump)
@@ -72,11 +78,19 @@ class Deployment:
         """Put a scenario in place of the present one. A running turn keeps its script."""
         self.unload()
         self.script.scenario = scenario
+        self.write_check = None if scenario.check is None else scenario.check()
         for name, server in scenario.mcp.items():
             if server.script:
                 self.outages.script(name, [Condition(step.state, step.reason) for step in server.script])
             elif server.state == "down":
                 self.outages.set(name, Condition("down", server.reason, server.times))
+
+    def unmatched_writes(self) -> list[dict[str, Any]]:
+        """Where the client's writes are not those of a recording that is played strictly."""
+        if self.write_check is None or self.script.scenario is None:
+            return []
+        strict = (self.script.scenario.mode or self.world.settings.mode) == "strict"
+        return self.write_check.findings() if strict else []
 
     def unload(self) -> None:
         """Take the scenario away, and the outages it brought."""
@@ -84,6 +98,7 @@ class Deployment:
             for name in self.script.scenario.mcp:
                 self.outages.clear(name)
         self.script.scenario = None
+        self.write_check = None
 
     async def close(self) -> None:
         """Stop everything; streams end, tasks are gone."""
