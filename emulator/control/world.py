@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from emulator import __version__, settings
@@ -76,6 +77,10 @@ async def patch_settings(call: Call) -> Any:
         call.world.settings = settings.changed(call.world.settings, call.body.model_extra, running=True)
     except settings.SettingError as error:
         raise invalid(str(error)) from None
+    if "explore" in call.body.model_extra:
+        from emulator.exploration.plan import install
+
+        install(call.deployment)
     return _shown_settings(call)
 
 
@@ -86,6 +91,20 @@ def _shown_settings(call: Call) -> dict[str, Any]:
         answer["key"] = answer["key"] if "*" in answer["key"] else WITHHELD
     cleaned: dict[str, Any] = scrub_value(shown)
     return cleaned
+
+
+async def get_exploration(call: Call) -> Any:
+    """What is explored with, whether that came to pass, and, by the modes in `explore`, what there is to try."""
+    from emulator.exploration.plan import Plan
+
+    plan = call.deployment.exploring
+    if not isinstance(plan, Plan):
+        return {"explore": [], "reached": False, "variants": []}
+    return {
+        "explore": list(plan.explore),
+        "reached": plan.reached,
+        "variants": [asdict(variant) for variant in plan.variants()],
+    }
 
 
 async def settle(call: Call) -> Any:

@@ -22,7 +22,7 @@ from emulator.refusals import Refusal, not_found
 from emulator.runtime.sender import Sender
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from emulator.clock import Clock, Timer
     from emulator.domain.notices import Notice
@@ -64,6 +64,8 @@ class Deliveries:
 
     def __init__(self, world: World, clock: Clock) -> None:
         self.script: list[Misstep] = []
+        # What an explored run makes of a body.
+        self.widened: Callable[[bytes], bytes] | None = None
         self.dropped = 0
         self._world = world
         self._clock = clock
@@ -199,6 +201,8 @@ class Deliveries:
         misstep = None if held else self._take(notice.type)
         if misstep is not None and misstep.do in ("extra_data", "no_turn_id"):
             body = render.webhook_event(notice, misstep)
+        if self.widened is not None:
+            body = self.widened(body)
         subscription.made += 1
         delivery_id = self._world.ids.derive("whdel", subscription.id, subscription.made)
         delivery = Delivery(delivery_id, subscription, notice.session.id, notice.type, notice.created_at, body, misstep)
