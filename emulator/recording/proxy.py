@@ -82,6 +82,9 @@ class Proxy:
                 self._recorder.answered(exchange, 0, {}, None, 0, cut=True)
             raise
         except self._upstream.unreachable as error:
+            # What the client wanted is kept all the same.
+            async for _ in body.chunks():
+                pass
             await self._unreachable(send, exchange, error)
             return
         try:
@@ -174,8 +177,8 @@ class _Body:
         self.finished = asyncio.Event()
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The pieces. Raises `_Gone` when the client leaves before the last."""
-        more = True
+        """The pieces that are left. Raises `_Gone` when the client leaves before the last."""
+        more = not self.finished.is_set()
         while more:
             message = await self._receive()
             if message["type"] == "http.disconnect":
