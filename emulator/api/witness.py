@@ -54,7 +54,7 @@ def note(watcher: Watcher, entry: Entry, operation: Operation, call: Call) -> No
             None if refused is None else refused.retry_after,
             call.digest if key is None else _meaning(call),
             None if key is None else hash(key),
-            _facts(watcher, operation, call, entry),
+            _facts(watcher, operation, call),
         )
     )
 
@@ -89,16 +89,15 @@ def _ordered(value: Any) -> Any:
     return value
 
 
-def _facts(watcher: Watcher, operation: Operation, call: Call, entry: Entry) -> Facts:
+def _facts(watcher: Watcher, operation: Operation, call: Call) -> Facts:
     outcome = call.outcome
     if isinstance(outcome, Refusal):
         return _refused(operation, call, outcome)
     read = _READ.get((operation.verb, operation.path))
     if read is None or not isinstance(outcome, Reply):
         return NO_FACTS
-    facts = Facts()
-    read(facts, call, outcome.content)
-    if facts.differs and call.maybe_token is not None:
+    facts = read(call, outcome.content)
+    if facts.differs:
         watcher.replaced.add(call.path["session_id"])
     return facts
 
@@ -121,92 +120,93 @@ def _refused(operation: Operation, call: Call, refused: Refusal) -> Facts:
 # What there is to see, by operation
 
 
-def _session(facts: Facts, call: Call, content: dict[str, Any]) -> None:
-    facts.calls = {content["id"]: _calls(content)}
+def _session(call: Call, content: dict[str, Any]) -> Facts:
+    actions = content["required_actions"]
+    return Facts(calls=tuple(action["call_id"] for action in actions)) if actions else NO_FACTS
 
 
-def _sessions(facts: Facts, call: Call, content: dict[str, Any]) -> None:
-    facts.calls = {session["id"]: _calls(session) for session in content["data"] if session["required_actions"]}
+def _sessions(call: Call, content: dict[str, Any]) -> Facts:
+    return Facts(calls=tuple(a["call_id"] for session in content["data"] for a in session["required_actions"]))
 
 
-def _calls(session: dict[str, Any]) -> frozenset[str]:
-    return frozenset(action["call_id"] for action in session["required_actions"])
-
-
-def _created(facts: Facts, call: Call, content: dict[str, Any]) -> None:
+def _created(call: Call, content: dict[str, Any]) -> Facts:
     # What it waits for is not counted as seen: but for the pace of tests, the answer is out before the agent asks.
-    if call.body.input is not None:
-        facts.labelled = bool(call.body.metadata)
-        facts.event = "input.message"
-        session = call.organization.find(content["id"])
-        facts.turn_id = None if session is None else _turn_of(session, call)
+    if call.body.input is None:
+        return NO_FACTS
+    turn_id = _turn_of(call.organization.find(content["id"]), call)
+    return Facts(event="input.message", turn_id=turn_id, labelled=bool(call.body.metadata))
 
 
-def _turns(facts: Facts, call: Call, content: dict[str, Any]) -> None:
-    facts.turns = tuple((turn["id"], turn["status"]) for turn in content["data"])
+def _turns(call: Call, content: dict[str, Any]) -> Facts:
+    return Facts(turns=tuple((turn["id"], turn["status"]) for turn in content["data"]))
 
 
-def _turn(facts: Facts, call: Call, content: dict[str, Any]) -> None:
-    facts.turns = ((content["id"], content["status"]),)
+def _turn(call: Call, content: dict[str, Any]) -> Facts:
+    return Facts(turns=((content["id"], content["status"]),))
 
 
-def _items(facts: Facts, call: Call, content: dict[str, Any]) -> None:
-    times = []
-    for item in content["data"]:
-        at = item["created_at"]
-        times.append(at)
-        by_agent = item["type"] != "context" and item.get("role") != "user"
-        if by_agent and at > facts.agent_at:
-            facts.agent_at = at
-        if item.get("role") == "assistant" and at > facts.answer_at:
-            facts.answer_at = at
-    if times:
-        facts.items = (min(times), max(times))
-
-
-def _artifacts(facts: Facts, call: Call, content: dict[str, Any]) -> None:
-    facts.artifacts = frozenset(artifact["turn_id"] for artifact in content["data"])
-    session = call.organization.find(call.path["session_id"])
-    if content["data"] or session is None or call.world.settings.publication == "fails":
-        return
-    wanted = call.query.get("turn_id")
-    facts.unpublished = tuple(
-        turn.id for turn in session.turns if turn.artifacts == "pending" and turn.leaving and wanted in (None, turn.id)
+def _items(call: Call, content: dict[str, Any]) -> Facts:
+    data = content["data"]
+    if not data:
+        return NO_FACTS
+    # A page is in order, one way or the other.
+    first, last = data[0]["created_at"], data[-1]["created_at"]
+    by_agent = [item for item in data if item["type"] != "context" and item.get("role") != "user"]
+    return Facts(
+        items=(min(first, last), max(first, last)),
+        agent_at=max((item["created_at"] for item in by_agent), default=0),
+        answer_at=max((item["created_at"] for item in by_agent if item["type"] == "message"), default=0),
     )
 
 
-def _input(facts: Facts, call: Call, content: dict[str, Any]) -> None:
+def _artifacts(call: Call, content: dict[str, Any]) -> Facts:
+    if content["data"]:
+        return Facts(artifacts=frozenset(artifact["turn_id"] for artifact in content["data"]))
+    session = call.organization.find(call.path["session_id"])
+    if session is None or call.world.settings.publication == "fails":
+        return NO_FACTS
+    wanted = call.query.get("turn_id")
+    pending = [turn.id for turn in session.turns if turn.artifacts == "pending" and turn.leaving]
+    return Facts(unpublished=tuple(turn_id for turn_id in pending if wanted in (None, turn_id)))
+
+
+def _input(call: Call, content: dict[str, Any]) -> Facts:
     event = call.body.events[0]
-    facts.event = event.type
-    facts.outcome = content.get("outcome")
-    facts.call_id = getattr(event, "call_id", None)
     session = call.organization.find(call.path["session_id"])
     if event.type == "input.message":
-        facts.turn_id = None if session is None else _turn_of(session, call)
-    elif event.type == "input.tool_result":
-        facts.turn_id = event.turn_id
-        if facts.outcome == "not_delivered" and session is not None:
-            facts.lost = session.actions[event.call_id].state == "lost"
-        facts.exception = facts.outcome == "accepted" and event.error is not None and is_exception(event.error)
+        return Facts(event=event.type, turn_id=_turn_of(session, call))
+    if event.type != "input.tool_result":
+        return Facts(event=event.type, call_id=getattr(event, "call_id", None))
+    outcome = content["outcome"]
+    return Facts(
+        event=event.type,
+        turn_id=event.turn_id,
+        call_id=event.call_id,
+        lost=outcome == "not_delivered" and session is not None and session.actions[event.call_id].state == "lost",
+        exception=outcome == "accepted" and event.error is not None and is_exception(event.error),
+    )
 
 
-def _turn_of(session: Session, call: Call) -> str | None:
+def _turn_of(session: Session | None, call: Call) -> str | None:
     """The turn of the message a request brought."""
-    return next((turn.id for turn in reversed(session.turns) if turn.request_id == call.request_id), None)
+    turns = () if session is None else reversed(session.turns)
+    return next((turn.id for turn in turns if turn.request_id == call.request_id), None)
 
 
-def _replaced(facts: Facts, call: Call, content: dict[str, Any]) -> None:
+def _replaced(call: Call, content: dict[str, Any]) -> Facts:
     session = call.organization.find(call.path["session_id"])
     if session is None or session.workspace.state not in ("running", "paused") or session.workspace.tools is None:
-        return
+        return NO_FACTS
     settings = call.world.settings
     before, now = session.workspace.tools, session.agent.tools
-    facts.differs = before != now
-    facts.gained = now.names(settings.disabled_tools) - before.names(settings.disabled_tools)
-    facts.waits = settings.tools_reach == "next_workspace" and facts.differs
+    return Facts(
+        differs=before != now,
+        gained=now.names(settings.disabled_tools) - before.names(settings.disabled_tools),
+        waits=before != now and settings.tools_reach == "next_workspace",
+    )
 
 
-_READ: Final[Mapping[tuple[str, str], Callable[[Facts, Call, Any], None]]] = {
+_READ: Final[Mapping[tuple[str, str], Callable[[Call, Any], Facts]]] = {
     ("POST", SESSIONS): _created,
     ("GET", SESSIONS): _sessions,
     ("GET", SESSION): _session,

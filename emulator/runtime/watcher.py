@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 # Where an event tells the id that rules know it by.
 _REFS: Final[Mapping[str, str]] = {
-    "turn.started": "turnId",
-    "turn.ended": "turnId",
     "tool.required": "toolCallId",
     "tool.resolved": "toolCallId",
     "approval.requested": "toolCallId",
@@ -90,6 +88,10 @@ class Watcher:
 
     def _happening(self, organization_id: str, log: EventLog, event: Event) -> Happening:
         happening = Happening(organization_id, event.seq, event.session_id, event.type, event.created_at)
+        if event.type in ("turn.started", "turn.ended"):
+            # The most frequent ones, and there is nothing else in them.
+            happening.ref = event.frame.partition(b'"turnId":"')[2].partition(b'"')[0].decode()
+            return happening
         ref = _REFS.get(event.type)
         if ref is not None or (event.type == "agent.tool_call" and event.session_id in self.replaced):
             payload = log.payload(event)

@@ -7,7 +7,7 @@ is kept of an event, every later look at it is kept as well.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 LIMIT: Final = 20_000
@@ -19,14 +19,14 @@ STREAMS: Final = 2_000
 class Facts:
     """What a request said or was told that a rule looks at. Times are Unix milliseconds.
 
-    `calls`: what each session that was shown waits for. `turns`: id and status of those shown. `items`: the times
+    `calls`: what the sessions that were shown wait for. `turns`: id and status of those shown. `items`: the times
     of the oldest and the newest shown, `agent_at` and `answer_at` those of the newest by the agent and of its newest
     message. `artifacts`: the turns of those listed; `unpublished`: turns that left files which an empty list
     does not have yet. `event`: the type of an input. `gained`: names a `PUT …/tools` added to those of the running
     workspace; `differs`: it changed something there; `waits`: by the setting it does not reach the agent yet.
     """
 
-    calls: dict[str, frozenset[str]] = field(default_factory=dict)
+    calls: tuple[str, ...] = ()
     turns: tuple[tuple[str, str], ...] = ()
     items: tuple[int, int] | None = None
     agent_at: int = 0
@@ -36,7 +36,6 @@ class Facts:
     event: str | None = None
     turn_id: str | None = None
     call_id: str | None = None
-    outcome: str | None = None
     lost: bool = False
     wrong_answer: bool = False
     exception: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
 from emulator.domain.findings.view import ASKED, Finding
@@ -29,42 +30,24 @@ _TELLING: Final = frozenset(
 
 def missed(view: View) -> Iterator[Finding]:
     """Events that no stream and no read showed, before a stream that was opened without a cursor."""
-    for watch in view.watches:
-        if watch.cursor:
-            continue
-        for session in _of(view, watch):
-            found = _resumed(view, session, watch) or _late(view, session, watch)
-            if found is not None:
-                yield found
+    for session in view.sessions.values():
+        watches = [w for w in view.watches if w.organization == session.organization and w.shows(session.id)]
+        for place, watch in enumerate(watches):
+            # One that is narrowed to a tree was opened for who was in it.
+            if not watch.cursor and (watch.members is None or session.id in watch.members):
+                before = watches[:place]
+                found = _resumed(view, session, watch, before) or _late(view, session, watch, before)
+                if found is not None:
+                    yield found
 
 
-def _of(view: View, watch: Watch) -> list[SessionSeen]:
-    """The sessions a stream was opened for: those that were there."""
-    if watch.session_id is not None:
-        session = view.sessions.get(watch.session_id)
-        return [] if session is None else [session]
-    return [
-        session
-        for session in view.sessions.values()
-        if session.organization == watch.organization and (watch.members is None or session.id in watch.members)
-    ]
-
-
-def _resumed(view: View, session: SessionSeen, watch: Watch) -> Finding | None:
+def _resumed(view: View, session: SessionSeen, watch: Watch, before: list[Watch]) -> Finding | None:
     """A stream that had ended in the middle of a turn was taken up again, but not where it had ended."""
-    before = [
-        other
-        for other in view.watches
-        if other.organization == watch.organization and other.shows(session.id) and other.n < watch.n
-    ]
-    if not before:
+    last = before[-1] if before else None
+    if last is None or last.end is None or last.end > watch.n:
         return None
-    last = max(before, key=lambda other: other.n)
-    turn = None if last.end is None or last.end > watch.n else _sent_in(session, last)
-    if turn is None:
-        return None
-    lost = [happening for happening in session.happenings if last.sent < happening.seq <= watch.start]
-    if not _unseen(view, session, lost):
+    turn = _sent_in(session, last)
+    if turn is None or not _unseen(view, session, session.between(last.sent, watch.start)):
         return None
     ids = [last.request_id, watch.request_id]
     return Finding("resumed-without-cursor", ids, session_id=session.id, turn_id=turn.id)
@@ -72,40 +55,37 @@ def _resumed(view: View, session: SessionSeen, watch: Watch) -> Finding | None:
 
 def _sent_in(session: SessionSeen, watch: Watch) -> TurnSeen | None:
     """The turn that a stream had been sent the beginning of, and not the end, when it ended."""
-    for turn in session.turns:
-        # Opened before it began, or while it ran.
-        over = turn.end is not None and turn.end.seq <= watch.sent
-        if turn.begin.seq <= watch.sent and not over and (watch.end or 0) > turn.begin.n:
-            return turn
-    return None
+    begun = bisect_right(session.turns, watch.sent, key=lambda turn: turn.begin.seq)
+    if not begun or watch.end is None:
+        return None
+    turn = session.turns[begun - 1]
+    over = turn.end is not None and turn.end.seq <= watch.sent
+    return turn if not over and watch.end > turn.begin.n else None
 
 
-def _late(view: View, session: SessionSeen, watch: Watch) -> Finding | None:
+def _late(view: View, session: SessionSeen, watch: Watch, before: list[Watch]) -> Finding | None:
     """A stream that was opened in the middle of a turn, or after it and nothing was sent any more."""
-    begun = [turn for turn in session.turns if turn.begin.seq <= watch.start]
+    begun = bisect_right(session.turns, watch.start, key=lambda turn: turn.begin.seq)
     if not begun:
         return None
-    turn = begun[-1]
+    turn = session.turns[begun - 1]
     if turn.end is not None and turn.end.seq <= watch.start:
         until = float("inf") if watch.end is None else watch.end
         more = any(later.ok and later.facts.event == "input.message" for later in session.later(watch.n, until))
         # One of the whole organization is not opened for a turn that is over.
         if watch.session_id is None or more:
             return None
-    if any(_saw(other, session, turn) for other in view.watches if other.n < watch.n):
-        # Somebody has seen it from its beginning, or it is for `_resumed` to tell.
+    if not _unseen(view, session, session.between(turn.begin.seq, watch.start)):
         return None
-    lost = [inside for inside in turn.inside if inside.seq <= watch.start]
-    if not _unseen(view, session, lost):
+    if any(_saw(other, turn) for other in before):
+        # Somebody has seen it from its beginning, or it is for `_resumed` to tell.
         return None
     said = [sent.request_id for sent in session.exchanges if sent.facts.event and sent.facts.turn_id == turn.id]
     return Finding("subscribed-late", [*said[:1], watch.request_id], session_id=session.id, turn_id=turn.id)
 
 
-def _saw(watch: Watch, session: SessionSeen, turn: TurnSeen) -> bool:
+def _saw(watch: Watch, turn: TurnSeen) -> bool:
     """Whether a stream was open in a turn."""
-    if watch.organization != session.organization or not watch.shows(session.id):
-        return False
     started = turn.end is None or watch.start < turn.end.seq
     return started and watch.sent >= turn.begin.seq
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.domain.findings.record import Exchange, Happening
@@ -78,6 +80,8 @@ class SessionSeen:
     exchanges: list[Exchange] = field(default_factory=list)
     happenings: list[Happening] = field(default_factory=list)
     turns: list[TurnSeen] = field(default_factory=list)
+    # The times of the oldest and the newest item of each page of them that was read.
+    items: list[tuple[int, int]] = field(default_factory=list)
 
     def sends(self, event: str) -> Iterator[Exchange]:
         """The inputs of a type that were taken."""
@@ -85,11 +89,19 @@ class SessionSeen:
 
     def later(self, n: int, until: float = float("inf")) -> Iterator[Exchange]:
         """What was asked after one place in the record and before another."""
-        return (asked for asked in self.exchanges if n < asked.n < until)
+        start = bisect_right(self.exchanges, n, key=lambda exchange: exchange.n)
+        return takewhile(lambda asked: asked.n < until, islice(self.exchanges, start, None))
 
     def turn_at(self, n: int) -> TurnSeen | None:
         """The turn that was open at a place in the record."""
-        return next((turn for turn in self.turns if turn.open_at(n)), None)
+        place = bisect_right(self.turns, n, key=lambda turn: turn.begin.n)
+        turn = self.turns[place - 1] if place else None
+        return turn if turn is not None and turn.open_at(n) else None
+
+    def between(self, after: int, until: int) -> list[Happening]:
+        """What happened after the event of one seq, up to that of another."""
+        start, end = (bisect_right(self.happenings, seq, key=lambda happening: happening.seq) for seq in (after, until))
+        return self.happenings[start:end]
 
 
 class View:
@@ -100,14 +112,22 @@ class View:
         self.watches: list[Watch] = list(record.watches)
         self.sessions: dict[str, SessionSeen] = {}
         self.turns: dict[str, TurnSeen] = {}
+        # Calls that a client was told of, or answered.
+        self._calls: set[str] = set()
         self._notices: dict[str, list[tuple[str, int]]] = {}
         for session_id, event_type, at in notices:
             self._notices.setdefault(session_id, []).append((event_type, at))
         for entry in record.kept():
             if isinstance(entry, Exchange):
                 self.exchanges.append(entry)
+                self._calls.update(entry.facts.calls)
+                if entry.facts.call_id is not None:
+                    self._calls.add(entry.facts.call_id)
                 if entry.session_id is not None:
-                    self._session(entry.session_id, entry.organization).exchanges.append(entry)
+                    session = self._session(entry.session_id, entry.organization)
+                    session.exchanges.append(entry)
+                    if entry.facts.items is not None:
+                        session.items.append(entry.facts.items)
             else:
                 self._session(entry.session_id, entry.organization).happenings.append(entry)
         for session in self.sessions.values():
@@ -117,10 +137,7 @@ class View:
         """Whether a client ever saw an event: on a stream, or as an item."""
         if any(watch.covers(happening) for watch in self.watches):
             return True
-        return any(
-            read.facts.items is not None and read.facts.items[0] <= happening.at <= read.facts.items[1]
-            for read in self.sessions[happening.session_id].exchanges
-        )
+        return any(first <= happening.at <= last for first, last in self.sessions[happening.session_id].items)
 
     def told(self, session_id: str, types: frozenset[str], since: int) -> bool:
         """Whether a webhook of one of these types reached a client, about something at `since` or later."""
@@ -128,13 +145,9 @@ class View:
 
     def action_seen(self, session: SessionSeen, asked: Happening) -> bool:
         """Whether a client ever saw that a session waits for a call, in any of the ways there are."""
-        if self.covered(asked) or self.told(session.id, frozenset({"session.action_required"}), asked.at):
+        if asked.ref in self._calls or self.covered(asked):
             return True
-        return any(
-            exchange.facts.call_id == asked.ref or asked.ref in exchange.facts.calls.get(session.id, ())
-            for exchange in self.exchanges
-            if exchange.organization == session.organization
-        )
+        return self.told(session.id, frozenset({"session.action_required"}), asked.at)
 
     def _session(self, session_id: str, organization: str) -> SessionSeen:
         found = self.sessions.get(session_id)
