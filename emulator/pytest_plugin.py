@@ -131,8 +131,9 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if not settings.explore:
         return None
     from emulator.exploration.explorer import Explorer
+    from emulator.loops import raise_in
 
-    item.stash[_EXPLORER] = explorer = Explorer(item, settings, _sections)
+    item.stash[_EXPLORER] = explorer = Explorer(item, settings, _sections, raise_in)
     try:
         explorer.run(nextitem)
     finally:

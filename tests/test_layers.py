@@ -21,9 +21,10 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "runtime": ("base", "domain", "render", "wire"),
     "api": ("base", "domain", "render", "runtime", "wire"),
     "recording": ("base", "domain", "render", "runtime", "wire", "api"),
-    "control": ("base", "domain", "render", "runtime", "wire", "api", "recording"),
+    "exploration": ("base", "domain", "render", "runtime", "wire", "api"),
+    "control": ("base", "domain", "render", "runtime", "wire", "api", "recording", "exploration"),
     "client": ("base", "wire"),
-    "edges": ("base", "domain", "render", "runtime", "wire", "api", "recording", "control", "client"),
+    "edges": ("base", "domain", "render", "runtime", "wire", "api", "recording", "exploration", "control", "client"),
 }
 
 
@@ -168,7 +169,7 @@ def test_the_api_serves_without_its_control_side() -> None:
     answered = _run(
         "import sys\nclass Gone:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name.startswith(('emulator.control', 'emulator.recording')):\n"
+        "        if name.startswith(('emulator.control', 'emulator.recording', 'emulator.exploration')):\n"
         "            raise ModuleNotFoundError(name, name=name)\n"
         "sys.meta_path.insert(0, Gone())\n"
         "from emulator import Emulator\nimport urllib.request\n"

@@ -49,13 +49,23 @@ class _Failure:
 
 
 class Explorer:
-    """Explores one test. `now` is what the setting `explore` is for the run under way."""
+    """Explores one test. `now` is what the setting `explore` is for the run under way.
 
-    def __init__(self, item: pytest.Item, settings: Settings, sections: Callable[[Emulator], _Sections]) -> None:
+    `sections` tells of an emulator for a report; `raise_in` raises an exception in a thread.
+    """
+
+    def __init__(
+        self,
+        item: pytest.Item,
+        settings: Settings,
+        sections: Callable[[Emulator], _Sections],
+        raise_in: Callable[[int, type[BaseException]], None],
+    ) -> None:
         self.now: tuple[str, ...] = ()
         self._item = item
         self._settings = settings
         self._sections = sections
+        self._raise_in = raise_in
         self._modes = tuple(entry for entry in settings.explore if ":" not in entry)
         self._queue = deque(Variant(entry, "") for entry in settings.explore if ":" in entry)
         self._named = len(self._queue)
@@ -94,7 +104,7 @@ class Explorer:
         """Around the call of an explored run: nothing it raises gets out, and everything is judged."""
         assert self._variant is not None
         error: BaseException | None = None
-        watch = _Watch(self._limit, emulators)
+        watch = _Watch(self._limit, emulators, self._raise_in)
         try:
             yield
         except (KeyboardInterrupt, pytest.exit.Exception):
@@ -231,10 +241,13 @@ class Explorer:
 class _Watch:
     """Looks after one run: ends what is served to a client that does not come to an end, and then the client."""
 
-    def __init__(self, seconds: float, emulators: Iterable[Emulator]) -> None:
+    def __init__(
+        self, seconds: float, emulators: Iterable[Emulator], raise_in: Callable[[int, type[BaseException]], None]
+    ) -> None:
         self.gave_up = False
         self._seconds = seconds
         self._emulators = list(emulators)
+        self._raise_in = raise_in
         self._test = threading.get_ident()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="gobare-emulator explorer", daemon=True)
@@ -247,7 +260,6 @@ class _Watch:
 
     def _watch(self) -> None:
         from emulator.exploration.plan import Plan
-        from emulator.loops import raise_in
 
         if self._over.wait(self._seconds):
             return
@@ -257,7 +269,7 @@ class _Watch:
             if isinstance(plan, Plan):
                 emulator.loop.loop.call_soon_threadsafe(plan.give_up)
         if not self._over.wait(_LAST_SECONDS):
-            raise_in(self._test, RunTookTooLong)
+            self._raise_in(self._test, RunTookTooLong)
 
 
 def _counts(error: BaseException, run: Run, *, judged: bool) -> bool:

@@ -141,7 +141,7 @@ def test_another(gobare_session):
     open_session(gobare_session)
 """,
         "-n",
-        "2",
+        "1",
         alone=True,
     )
     result.assert_outcomes(passed=1, failed=1)
