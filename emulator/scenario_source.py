@@ -7,6 +7,7 @@ once. A source that is wrong is a `ScenarioError` that names the place; it is ne
 from __future__ import annotations
 
 import json
+import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -104,7 +105,8 @@ def _text(name: str, path: Path) -> str:
         most = RECORDING_BYTES if path.suffix.lower() == ".jsonl" else BYTES
         if path.stat().st_size > most:
             _refuse(name, f"is too large: a file has at most {most} bytes")
-        return path.read_bytes().decode("utf-8-sig")
+        data = path.read_bytes()
+        return _whole(data) if path.suffix.lower() == ".jsonl" else data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         _refuse(name, f"is not UTF-8 text (byte {error.start})")
     except ValueError as error:
@@ -113,6 +115,16 @@ def _text(name: str, path: Path) -> str:
         _refuse(name, f"cannot be read: {error}")
     except OSError as error:
         _refuse(name, f"cannot be read: {error.strerror or error}")
+
+
+def _whole(data: bytes) -> str:
+    """A text whose last character may have been cut off with its last line."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        if b"\n" in data[error.start :]:
+            raise
+        return data[: error.start].decode("utf-8-sig")
 
 
 def _recording(name: str, text: str) -> dict[str, Any]:
@@ -127,6 +139,7 @@ def _recording(name: str, text: str) -> dict[str, Any]:
         except (ValueError, RecursionError):
             if n == len(lines):
                 # It was being written when the recorder ended; what is before it is whole.
+                logging.getLogger("emulator").warning("%s: its last line was cut off, and is passed over", name)
                 break
             _refuse(name, f"is no recording: line {n} is not JSON")
         values.append(value)

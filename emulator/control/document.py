@@ -19,6 +19,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _SCENARIO: Final = "Scenario"
+_RECORDING: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "description": "A recording: its first line, with the others as `entries`.",
+    "required": ["recording"],
+    "properties": {
+        "recording": {"const": 1},
+        "mode": {"enum": ["script", "strict"], "description": "How it is played; the setting `mode` when absent."},
+        "free": {"type": "array", "items": {"type": "string"}, "description": "Body fields `strict` passes over."},
+        "entries": {"type": "array", "items": {"type": "object"}},
+    },
+}
 _MORE: Final[Mapping[int, tuple[str, str]]] = {
     401: ("authentication_error", "A control token is set, and this request does not have it."),
     403: ("permission_denied", "The emulator does not serve this host name."),
@@ -47,6 +58,7 @@ def _document() -> dict[str, Any]:
     }
     schemas = components["schemas"]
     schemas |= _scenario_schemas()
+    schemas["PlayedDocument"] = {"anyOf": [{"$ref": "#/components/schemas/ScenarioDocument"}, _RECORDING]}
     settings, changes = _settings_schemas()
     schemas |= {"SettingsDocument": settings, "SettingsChange": changes}
     for operation in OPERATIONS:

@@ -75,9 +75,9 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         verb="PUT",
         path="/_emulator/scenario",
-        summary="Load a scenario",
+        summary="Load a scenario, or a recording",
         handler=script.put_scenario,
-        request=Named("control.ScenarioDocument"),
+        request=Named("control.PlayedDocument"),
         response=Named("control.ScenarioDocument"),
     ),
     Operation(

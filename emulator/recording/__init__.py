@@ -47,5 +47,5 @@ def load(source: str | os.PathLike[str] | Mapping[str, Any], mode: str | None = 
         text = f"is {mode!r}; a recording is played in the mode {' or '.join(MODES)}"
         raise ScenarioError(origin, [Problem(("mode",), text)])
     loaded = scenario_file.load(scenario_of(recording, Path(origin).stem if origin else "recording"))
-    loaded.mode, loaded.check = mode, lambda: Strict(recording)
+    loaded.mode, loaded.check = mode, lambda: Strict(recording, Path(origin).name if origin else "the recording")
     return loaded

@@ -46,7 +46,8 @@ class Expected:
 class Strict:
     """The writes of one recording, as a client makes them again."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, name: str = "the recording") -> None:
+        self._name = name
         self._free = [_pattern(path) for path in recording.free]
         # By the session a write is to, as a reference; `None` for those to no session.
         self._expected: dict[str | None, deque[Expected]] = {}
@@ -180,8 +181,8 @@ class Strict:
 
     def _different(self, expected: Expected, written: Written, session_id: str | None, found: list[Difference]) -> None:
         told = [one.as_json() for one in found]
-        head = f"line {expected.line} of the recording, {_shown(expected)}: the client sent something else"
-        lines = [head, *(f"  {difference_line(one)}" for one in told)]
+        head = f"{self._name}, line {expected.line}, {_shown(expected)}: the client sent something else"
+        lines = [head, *(f"      {difference_line(one)}" for one in told)]
         self._findings.append(
             {
                 "kind": "different",
@@ -198,6 +199,7 @@ class Strict:
     def _unexpected(self, written: Written, session_id: str | None, queue: deque[Expected]) -> None:
         next_one = f"The next one recorded is {_shown(queue[0])} (line {queue[0].line})" if queue else "None is left"
         where = "" if session_id is None else " for this session"
+        what = f"{written.verb} {written.path}"
         self._findings.append(
             {
                 "kind": "unexpected",
@@ -207,7 +209,7 @@ class Strict:
                 "path": written.path,
                 "request_id": written.request_id,
                 "differences": [],
-                "message": f"the client sent {written.verb} {written.path}, which was not recorded{where}. {next_one}.",
+                "message": f"{self._name}: the client sent {what}, which was not recorded{where}. {next_one}.",
             }
         )
 
@@ -221,7 +223,7 @@ class Strict:
                 "path": expected.path,
                 "request_id": None,
                 "differences": [],
-                "message": f"line {expected.line} of the recording, {_shown(expected)}: the client did not send it",
+                "message": f"{self._name}, line {expected.line}, {_shown(expected)}: the client did not send it",
             }
         )
 

@@ -39,6 +39,12 @@ class ScenarioDocument(Request):
     model_config = ConfigDict(extra="allow")
 
 
+class PlayedDocument(Request):
+    """What is to be played: a scenario, as its file has it, or a recording, its lines after the first as `entries`."""
+
+    model_config = ConfigDict(extra="allow")
+
+
 class Connect(Request):
     """How one connect to a server ends."""
 

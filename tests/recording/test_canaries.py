@@ -80,7 +80,12 @@ def request_places(canary: Canaries) -> list[tuple[str, str, dict[str, str], Any
         ("POST", "/v1/sessions", json_type, create),
         ("POST", f"{PATH}/events", json_type, {"events": [{**result, "success": True, "output": canary("output")}]}),
         ("POST", f"{PATH}/events", {"idempotency-key": canary("key")}, {"events": [{"type": canary("type")}]}),
-        ("POST", "/v1/model-credentials", json_type, {"key": "hunter2 x", "base_url": f"https://{canary('base')}.test"}),
+        (
+            "POST",
+            "/v1/model-credentials",
+            json_type,
+            {"key": "hunter2 x", "base_url": f"https://{canary('base')}.test"},
+        ),
         ("POST", "/v1/webhooks", json_type, {"url": f"https://u:{canary('userinfo')}@hooks.test/{canary('hook')}"}),
         ("POST", "/v1/agents", {"content-type": canary("content type")}, {"name": canary("agent name")}),
         ("POST", f"/v1/{canary('path')}", {}, {}),
@@ -120,7 +125,12 @@ def test_no_canary_reaches_the_disk_or_the_terminal(
     pem = f"-----BEGIN PRIVATE KEY-----\n{canary('pem')}\n-----END PRIVATE KEY-----"
     jwt = f"eyJhbGciOiJIUzI1NiJ9.{canary('jwt')}.{canary('jwt signature')}"
     answers = {
-        "/v1/sessions": {"object": "session", "id": SESSION, "title": canary("answer"), canary("answer key"): [pem, jwt]},
+        "/v1/sessions": {
+            "object": "session",
+            "id": SESSION,
+            "title": canary("answer"),
+            canary("answer key"): [pem, jwt],
+        },
         "/v1/webhooks": {"object": "webhook.subscription", "id": "whsub_1", "secret": "whsec_x"},
         "/v1/model-credentials": {"error": {"code": "invalid_request", "message": "the key hunter2 x is wrong"}},
         f"{PATH}/turns/turn_1234567890": {

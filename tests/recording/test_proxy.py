@@ -39,13 +39,22 @@ def connect(recorded: Recorded) -> http.client.HTTPConnection:
 
 def test_a_request_and_its_answer_arrive_as_they_were_sent(record: Callable[[str], Recorded]) -> None:
     def answer(request: Request) -> Answer:
-        return 418, {"content-type": "text/plain", "x-request-id": "0badcafe", "set-cookie": "a=b", "x-twice": "1"}, b"hi"
+        return (
+            418,
+            {"content-type": "text/plain", "x-request-id": "0badcafe", "set-cookie": "a=b", "x-twice": "1"},
+            b"hi",
+        )
 
     with Scripted(answer) as upstream, record(upstream.url) as recorded:
         connection = connect(recorded)
         for _ in range(2):
             connection.putrequest("PUT", "/v1/sessions/a%2Fb/tools?x=1&x=%20&y", skip_accept_encoding=True)
-            sent = [("X-Custom", "kept"), ("User-Agent", "mine"), ("Content-Type", "application/json; x"), ("Cookie", "c=d")]
+            sent = [
+                ("X-Custom", "kept"),
+                ("User-Agent", "mine"),
+                ("Content-Type", "application/json; x"),
+                ("Cookie", "c=d"),
+            ]
             for name, value in [*sent, ("Connection", "keep-alive, x-hop"), ("X-Hop", "no"), ("Content-Length", "7")]:
                 connection.putheader(name, value)
             connection.endheaders(b'{"a":1}')
@@ -55,7 +64,11 @@ def test_a_request_and_its_answer_arrive_as_they_were_sent(record: Callable[[str
             assert response.getheader("set-cookie") == "a=b"
         connection.close()
     for arrived in upstream.requests:
-        assert (arrived.verb, arrived.target, arrived.body) == ("PUT", "/v1/sessions/a%2Fb/tools?x=1&x=%20&y", b'{"a":1}')
+        assert (arrived.verb, arrived.target, arrived.body) == (
+            "PUT",
+            "/v1/sessions/a%2Fb/tools?x=1&x=%20&y",
+            b'{"a":1}',
+        )
         names = {name: value for name, value in arrived.headers if name not in ("host", "content-length")}
         assert names == {name.lower(): value for name, value in sent}
         assert arrived.header["host"] == upstream.url.removeprefix("http://")

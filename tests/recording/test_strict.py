@@ -94,9 +94,9 @@ def test_a_changed_answer_is_told_by_line_and_field_with_both_values(
         }
     ]
     assert found["message"] == (
-        f"line {found['line']} of the recording, POST /v1/sessions/<session 1>/events (input.tool_result): the client "
+        f"the recording, line {found['line']}, POST /v1/sessions/<session 1>/events (input.tool_result): the client "
         "sent something else\n"
-        r'  events[0].output: expected "{\"status\": \"shipped\"}", was "{\"status\": \"lost\"}"'
+        r'      events[0].output: expected "{\"status\": \"shipped\"}", was "{\"status\": \"lost\"}"'
     )
 
 

@@ -1,0 +1,163 @@
+"""A recording is taken by every door a scenario is taken by, and a stranger's test needs nothing but the fixture."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from emulator import AsyncEmulator, ControlError, Emulator, EmulatorClient, ScenarioError
+from emulator.recording import load
+from tests.recording.recorded import Recorded
+from tests.support import Api
+from tests.test_pytest_plugin import CALL
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytest_plugins = ("pytester",)
+
+LOOKUP = {"type": "function", "name": "lookup_order"}
+
+
+def client(api: Api, output: str = '{"status": "shipped"}') -> None:
+    session = api.session({"agent": {"tools": [LOOKUP]}, "input": "Where is my order?"})
+    api.answer(session, api.actions(session)[0], output)
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An order that is looked up."""
+    path = tmp_path_factory.mktemp("recording") / "order.jsonl"
+    with Emulator() as emulator:
+
+        @emulator.agent
+        async def agent(turn: Any) -> None:
+            await turn.think("The function knows, says the agent, and so it is asked.")
+            order = await turn.call("lookup_order", order_id="A-1")
+            await turn.say(f"It is {order.json()['status']}.")
+
+        with Recorded(emulator, path) as recorder:
+            client(recorder.api)
+    return path
+
+
+def test_it_is_played_from_the_start_of_an_emulator_and_after_a_reset(recording: Path) -> None:
+    with Emulator(scenario=recording, mode="strict") as emulator:
+        for _ in range(2):
+            client(Api(emulator))
+            assert emulator.transcript().last_message == "It is shipped."
+            assert emulator.report()["recording"] == []
+            emulator.reset()
+
+
+def test_it_is_played_from_another_process_s_handle(recording: Path, gobare: Emulator) -> None:
+    with EmulatorClient(gobare.url) as handle:
+        taken = handle.load(recording, mode="strict")
+        assert taken["agent"][0]["when"] == {"session": 1, "turn": 1}
+        client(Api(gobare), '{"status": "lost"}')
+        assert [found["kind"] for found in handle.report()["recording"]] == ["different"]
+    gobare.reset()
+
+
+async def _awaited(recording: Path) -> None:
+    async with AsyncEmulator() as emulator:
+        await emulator.load(recording, mode="script")
+
+
+def test_it_is_loaded_by_the_awaitable_handle(recording: Path) -> None:
+    import asyncio
+
+    asyncio.run(_awaited(recording))
+
+
+def test_it_is_put_as_json_by_whoever_has_no_python(recording: Path, gobare: Emulator) -> None:
+    header, *entries = (json.loads(line) for line in recording.read_text().splitlines())
+    body = {**header, "entries": entries}
+    assert Api(gobare).put("/_emulator/scenario", body).status == 200
+    refused = Api(gobare).put("/_emulator/scenario", {**body, "mode": "loosely"})
+    assert refused.status == 400
+    assert "script or strict" in refused.json["error"]["message"]
+    refused = Api(gobare).put("/_emulator/scenario", {**body, "recording": 2})
+    assert "this emulator reads version 1" in refused.json["error"]["message"]
+
+
+def test_a_mode_is_for_recordings(gobare: Emulator) -> None:
+    with pytest.raises(ControlError, match="mode"):
+        gobare.load({"agent": []}, mode="strict")
+    with pytest.raises(ScenarioError, match="no recording"):
+        load({"agent": []}, "strict")
+
+
+def test_what_the_agent_thought_is_shown_again(recording: Path, gobare: Emulator) -> None:
+    gobare.load(recording)
+    api = Api(gobare)
+    session = api.session({"agent": {"tools": [LOOKUP]}})
+    with api.stream(f"/v1/sessions/{session}/events") as frames:
+        api.say(session, "Where is my order?")
+        api.answer(session, api.actions(session)[0], '{"status": "lost"}')
+        seen = frames.until("turn.ended")
+    thought = "".join(frame.data["payload"]["delta"] for frame in seen if frame.type == "agent.thinking")
+    assert thought == "The function knows, says the agent, and so it is asked."
+
+
+def test_a_message_beyond_the_recording_is_unmatched_and_says_so(recording: Path, gobare: Emulator) -> None:
+    gobare.load(recording)
+    client(Api(gobare))
+    api = Api(gobare)
+    session = api.session({"input": "another session"})
+    assert api.turns(session)[0]["status"] == "failed"
+    assert len(gobare.report()["unmatched_messages"]) == 1
+    gobare.reset()
+
+
+STRANGER = """
+import pytest
+
+TOOL = {"type": "function", "name": "lookup_order"}
+
+def product(api, status):
+    session = call(api, "POST", "/v1/sessions", {"agent": {"tools": [TOOL]}, "input": "Where is my order?"})
+    (action,) = call(api, "GET", f"/v1/sessions/{session['id']}")["required_actions"]
+    answer = {"type": "input.tool_result", "turn_id": action["turn_id"], "call_id": action["call_id"]}
+    answer |= {"success": True, "output": json.dumps({"status": status})}
+    call(api, "POST", f"/v1/sessions/{session['id']}/events", {"events": [answer]})
+
+@pytest.mark.gobare(scenario="order.jsonl")
+def test_freely(gobare):
+    product(gobare, "lost")
+    assert gobare.transcript().last_message == "It is shipped."
+
+@pytest.mark.gobare(scenario="order.jsonl", mode="strict")
+def test_the_same(gobare):
+    product(gobare, "shipped")
+
+@pytest.mark.gobare(scenario="order.jsonl", mode="strict")
+def test_another_answer(gobare):
+    product(gobare, "lost")
+
+def test_by_the_ini_file(gobare_session):
+    product(gobare_session, "lost")
+"""
+
+
+def test_a_stranger_s_test_plays_it_and_a_changed_answer_fails_it_with_the_field(
+    pytester: pytest.Pytester, recording: Path
+) -> None:
+    pytester.path.joinpath("order.jsonl").write_bytes(recording.read_bytes())
+    pytester.makeini(
+        "[pytest]\nasyncio_default_fixture_loop_scope = function\ngobare_scenario = order.jsonl\n"
+        "gobare_settings =\n    mode=strict\n"
+    )
+    pytester.makepyfile(
+        test_it=CALL + STRANGER.replace('scenario="order.jsonl")', 'scenario="order.jsonl", mode="script")')
+    )
+    result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:cov")
+    result.assert_outcomes(passed=4, errors=2)
+    result.stdout.fnmatch_lines(
+        [
+            "*order.jsonl, line *, POST /v1/sessions/<session 1>/events (input.tool_result): the client sent*",
+            '*events?0?.output: expected "{\\"status\\": \\"shipped\\"}", was "{\\"status\\": \\"lost\\"}"*',
+        ]
+    )
