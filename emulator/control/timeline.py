@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from emulator.redaction import scrub_value
 from emulator.render import FrameCodec
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def timeline(deployment: Deployment, session_id: str | None) -> list[dict[str, A
     ordered = sorted([*first, *second], key=lambda entry: entry["at"])
     for entry in ordered:
         if entry["event"] is not None:
-            entry["event"] = FrameCodec.event(entry["event"])
+            # A client's own words may have a token in them.
+            entry["event"] = scrub_value(FrameCodec.event(entry["event"]))
     return ordered
 
 

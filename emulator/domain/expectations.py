@@ -101,7 +101,8 @@ class Expectation:
 
 def _found(pattern: str | None, text: str | None, name: str) -> Iterator[Difference]:
     if pattern is not None and (text is None or re.search(pattern, text) is None):
-        yield Difference((name,), "matches", pattern, text)
+        # Read where it can be: what JSON says is a secret is withheld, which a text does not say.
+        yield Difference((name,), "matches", pattern, parsed(text))
 
 
 def parsed(text: str | None) -> Any:

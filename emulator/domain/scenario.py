@@ -171,7 +171,7 @@ _TOLD: Final = 4
 def unanswered(misses: Sequence[Miss]) -> str:
     """Why nothing of the script answers a message, for the error of its turn."""
     told = [f"{miss.rule.name}: {scrub(miss.reason)}" for miss in misses[:_TOLD]]
-    told += [f"and {len(misses) - _TOLD} more rules"] if len(misses) > _TOLD else []
+    told += [f"And {len(misses) - _TOLD} more rules"] if len(misses) > _TOLD else []
     return encodable(f"No rule of the script answers this message. {'. '.join(told)}.")
 
 

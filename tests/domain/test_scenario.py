@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.domain.scenario import Condition, Facts, Rule, choose
+from emulator.domain.scenario import Condition, Facts, Miss, Rule, choose, misses, unanswered
 
 FACTS = Facts(
     message="Where is Order A-4471?",
@@ -102,3 +102,43 @@ def test_a_rule_without_a_condition_always_holds() -> None:
 def test_nothing_is_chosen_when_nothing_holds() -> None:
     assert choose([rule("no", Condition(turn=5))], FACTS) is None
     assert choose([], FACTS) is None
+
+
+def test_a_rule_that_is_used_up_leaves_the_rest_to_those_after_it() -> None:
+    twice = Rule(None, nothing, "twice", times=2)
+    after = Rule(None, nothing, "after")
+    assert choose([twice, after], Facts("hi")) is twice
+    twice.used = 1
+    assert choose([twice, after], Facts("hi")) is twice
+    twice.used = 2
+    assert choose([twice, after], Facts("hi")) is after
+    last = Rule(None, nothing, "last", otherwise=True, times=1, used=1)
+    spare = Rule(None, nothing, "spare", otherwise=True)
+    assert choose([twice, last, spare], Facts("hi")) is spare
+
+
+def test_every_rule_says_why_it_did_not_answer() -> None:
+    rules = [
+        Rule(Condition(contains="order", turn=2), nothing, "orders"),
+        Rule(Condition(contains="hi"), nothing, "greeting", times=1, used=1),
+        Rule(Condition(contains="bye"), nothing, "farewell", times=3, used=3),
+        Rule(None, nothing, "rest", otherwise=True, times=2, used=2),
+    ]
+    found = misses(rules, Facts("hi there"))
+    assert [(miss.rule.name, miss.reason) for miss in found] == [
+        ("orders", 'message.contains: wanted "order", was "hi there"; turn: wanted 2, was 1'),
+        ("greeting", "used up after 1"),
+        ("farewell", 'used up after 3; message.contains: wanted "bye", was "hi there"'),
+        ("rest", "used up after 2"),
+    ]
+    assert found[0].as_json()["failed"][1] == {"condition": "turn", "wanted": 2, "actual": 1}
+    told = unanswered([*found, *found])
+    assert told.startswith('No rule of the script answers this message. orders: message.contains: wanted "order"')
+    assert told.endswith("rest: used up after 2. And 4 more rules.")
+
+
+def test_why_a_rule_did_not_answer_has_no_secret_in_it() -> None:
+    facts = Facts("use gbr_pat_canary", metadata={"api_key": "canary"})
+    condition = Condition(contains="x", metadata={"api_key": "canary-2"})
+    miss = Miss(Rule(condition, nothing, "r"), condition.failures(facts))
+    assert "canary" not in miss.reason + repr(miss.as_json())
