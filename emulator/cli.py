@@ -313,14 +313,17 @@ def _scenario(files: Iterable[str]) -> LoadedScenario | None:
 
 def _demo(parser: Parser, arguments: list[str]) -> int:
     parser.add_argument("--seed", metavar="N", default="0", help="every id is derived from it (default 0)")
+    parser.add_argument("--record", metavar="FILE", help="keep it as a recording, a .jsonl file")
     options = parser.parse(arguments)
+    if options.record is not None and not options.record.endswith(".jsonl"):
+        raise Wrong("`record` is a file whose name ends in .jsonl, by which a recording is known.")
     try:
         settings = from_texts(Settings(), {"seed": options.seed})
     except SettingError as error:
         raise Wrong(str(error)) from None
     from emulator.demo import demo
 
-    return demo(settings)
+    return demo(settings, options.record)
 
 
 def _check(parser: Parser, arguments: list[str]) -> int:

@@ -10,6 +10,7 @@ import http.client
 import io
 import json
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -17,6 +18,8 @@ from emulator import Emulator, __version__
 from emulator.redaction import WITHHELD
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from emulator.runtime.turn import Turn
     from emulator.settings import Settings
 
@@ -60,8 +63,8 @@ async def assistant(turn: Turn) -> None:
     await turn.say(f"It is {order.json()['status']}." if order.success else "I could not look it up.")
 
 
-def demo(settings: Settings) -> int:
-    """Run it, print it, and give 0 if every check held, else 1."""
+def demo(settings: Settings, record: str | None = None) -> int:
+    """Run it, print it, and give 0 if every check held, else 1. With `record` it is recorded into that file."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that cannot show a character must not end the demonstration.
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -69,8 +72,9 @@ def demo(settings: Settings) -> int:
     try:
         with Emulator(settings=settings) as emulator:
             emulator.agent(assistant)
-            walk = Walk(emulator.url, emulator.token)
-            main_job(walk)
+            with _recorded(emulator, record) as url:
+                walk = Walk(url, emulator.token)
+                main_job(walk)
     except Unexpected as error:
         return _failed(walk, str(error))
     except BrokenPipeError:
@@ -79,7 +83,26 @@ def demo(settings: Settings) -> int:
     except (OSError, http.client.HTTPException, RuntimeError, LookupError, TypeError, ValueError) as error:
         return _failed(walk, f"{type(error).__name__}: {error}")
     show(f"\nAll {walk.checks} checks held.")
+    if record is not None:
+        show(f"What was sent and answered is in {record}: play it with --scenario, or in a test.")
     return 0
+
+
+@contextmanager
+def _recorded(emulator: Emulator, path: str | None) -> Iterator[str]:
+    """Where to send requests: to the emulator, or through a recorder of them."""
+    if path is None:
+        yield emulator.url
+        return
+    from emulator.recording.server import RecordingServer
+    from emulator.server import bind
+
+    recorder = RecordingServer(bind("127.0.0.1", 0), emulator.url, path)
+    emulator.run(recorder.start())
+    try:
+        yield recorder.url
+    finally:
+        emulator.run(recorder.stop())
 
 
 def _failed(walk: Walk | None, why: str) -> int:
