@@ -135,6 +135,9 @@ class Recorder:
                 self.artifact(exchange.values["artifact_id"], exchange.values["session_id"], body, size)
         elif exchange.operation is not None and exchange.operation.media == "application/x-tar" and status == 200:
             content = {"answer_bytes": size}
+        elif exchange.names("/v1/openapi.json"):
+            # A document of its own, the same for everybody.
+            content = {"answer_bytes": size}
         elif size:
             content = self._content("answer", body, size, (exchange.noun, "answer"), None, answer=True)
         answer_headers = self._headers(headers, _KEPT_ANSWERS, exchange.noun)

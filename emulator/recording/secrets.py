@@ -188,7 +188,10 @@ class Secrets:
             return name
         # A name is not hidden itself: what it is made of must not be a secret.
         parts = ["hidden" if self._tells(part) else part for part in place]
-        base = re.sub(r"[^A-Za-z0-9]+", "_", "_".join(parts)).strip("_").lower()[-_LONGEST_NAME:].strip("_")
+        base = re.sub(r"[^A-Za-z0-9]+", "_", "_".join(parts)).strip("_").lower()
+        if len(base) > _LONGEST_NAME:
+            # The last of it says most.
+            base = base[-_LONGEST_NAME:].partition("_")[2]
         name, n = base or "secret", 1
         while name in self._by_name:
             n += 1

@@ -32,6 +32,8 @@ _RESERVED: Final = frozenset(("message", "turn", "session", "state", "range", "l
 _ASKS: Final = ("tool.required", "approval.requested", "question.asked")
 _ANSWERS: Final = ("tool.resolved", "approval.resolved", "question.answered")
 
+_NUMBER: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.inf|\.nan")
+
 Step = dict[str, Any]
 
 
@@ -348,9 +350,19 @@ def as_yaml(document: Mapping[str, Any], told: Mapping[tuple[int, int], str]) ->
     # Imported here: it costs a start that has no YAML file a tenth of a second.
     import yaml
 
+    class Dumper(yaml.SafeDumper):
+        """Texts of several lines as several lines."""
+
+    def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+        # A number to whoever reads YAML 1.2, which this writer does not take it for.
+        style = "|" if "\n" in value else "'" if _NUMBER.fullmatch(value) else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+    Dumper.add_representer(str, text)
+
     def dumped(value: Any) -> str:
-        text: str = yaml.safe_dump(value, allow_unicode=True, sort_keys=False, width=110)
-        return text
+        written: str = yaml.dump(value, Dumper=Dumper, allow_unicode=True, sort_keys=False, width=110)
+        return written
 
     head = {key: value for key, value in document.items() if key != "agent"}
     parts = [dumped(head), "agent:\n" if document["agent"] else "agent: []\n"]
@@ -359,5 +371,5 @@ def as_yaml(document: Mapping[str, Any], told: Mapping[tuple[int, int], str]) ->
         if message is not None:
             line = " ".join(message.split())
             parts.append(f"  # {line if len(line) <= 100 else line[:99] + '…'}\n")
-        parts.append("".join(f"  {line}\n" for line in dumped([rule]).splitlines()))
+        parts.append("".join(f"  {line}\n" if line else "\n" for line in dumped([rule]).split("\n")[:-1]))
     return "".join(parts)
