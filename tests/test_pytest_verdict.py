@@ -304,7 +304,4 @@ def test_nothing_is_written_or_told_where_nobody_asked(run: Run, pytester: pytes
     result = run("\ndef test_it():\n    pass\n", "--gobare-html", "pages")
     result.assert_outcomes(passed=1)
     assert not (pytester.path / "pages").exists()
-    assert (
-        "gobare"
-        not in result.stdout.str().partition("test session starts")[2].partition("plugins:")[2].partition("\n")[2]
-    )
+    assert "gobare" not in result.stdout.str().partition("plugins:")[2].partition("\n")[2]

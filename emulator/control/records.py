@@ -55,11 +55,12 @@ async def get_transcript(call: Call) -> Any:
 
 
 async def get_timeline(call: Call) -> Any:
-    """Requests and events as they happened, of everybody or of one session. A deleted session's events are gone."""
+    """Requests and events as they happened, of everybody or of one session; of deleted ones, the latest events."""
     session_id = call.query.get("session_id")
-    if session_id is not None:
+    found = timeline(call.deployment, session_id)
+    if session_id is not None and not any(entry["event"] for entry in found):
         call.session(session_id)
-    return {"session_id": session_id, "data": timeline(call.deployment, session_id)}
+    return {"session_id": session_id, "data": found}
 
 
 async def get_report(call: Call) -> Any:

@@ -11,6 +11,7 @@ from emulator.redaction import scrub_value
 from emulator.render import FrameCodec
 
 if TYPE_CHECKING:
+    from emulator.domain.event_log import Event
     from emulator.runtime.deployment import Deployment
 
 
@@ -19,14 +20,15 @@ def timeline(deployment: Deployment, session_id: str | None) -> list[dict[str, A
     world = deployment.world
     made: dict[str, str] = {}
     events: list[dict[str, Any]] = []
+    # Of sessions that were deleted, the latest events are told as well: most tests end by deleting.
     for organization in world.organizations():
         for session in organization.sessions:
             if session.request_id is not None:
                 made[session.request_id] = session.id
         events += [
             {"at": event.created_at, "session_id": event.session_id, "request": None, "event": event.frame}
-            for event in organization.log.of(session_id)
-            if event.frame
+            for event in sorted([*organization.log.of(session_id), *organization.log.forgotten], key=_seq)
+            if event.frame and session_id in (None, event.session_id)
         ]
     requests = [
         {"at": entry.at, "session_id": about, "request": entry.as_json(), "event": None}
@@ -43,6 +45,10 @@ def timeline(deployment: Deployment, session_id: str | None) -> list[dict[str, A
             # A client's own words may have a token in them.
             entry["event"] = scrub_value(FrameCodec.event(entry["event"]))
     return ordered
+
+
+def _seq(event: Event) -> int:
+    return event.seq
 
 
 def _session_of(path: str) -> str | None:

@@ -7,10 +7,16 @@ bytes a stream sends (`frame`), once: readers that want the payload have it deco
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Any, Protocol
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+
+# How much is kept of what deleted sessions did: events, and bytes of them.
+FORGOTTEN: Final = 1000
+FORGOTTEN_BYTES: Final = 2 * 1024 * 1024
 
 
 class Codec(Protocol):
@@ -46,6 +52,8 @@ class EventLog:
         self._by_session: dict[str, list[Event]] = {}
         self._seq = 0
         self._empty = 0
+        self._forgotten: deque[Event] = deque()
+        self._forgotten_bytes = 0
 
     @property
     def last_seq(self) -> int:
@@ -82,13 +90,22 @@ class EventLog:
         """Where in `of(session_id)` the first event after `seq` stands."""
         return bisect_right(self.of(session_id), seq, key=lambda event: event.seq)
 
+    @property
+    def forgotten(self) -> Sequence[Event]:
+        """The latest events of deleted sessions, by session: for whoever tells what happened, and no client."""
+        return tuple(self._forgotten)
+
     def forget(self, session_id: str) -> None:
-        """Drop a deleted session's events. The seqs of the others stay as they are."""
+        """Drop a deleted session's events from all that is read. The seqs of the others stay as they are."""
         forgotten = self._by_session.pop(session_id, ())
         for event in forgotten:
+            self._forgotten.append(event)
+            self._forgotten_bytes += len(event.frame)
             # Whoever is reading holds the event itself; its place is kept by one that says nothing.
             place = self.after(event.seq - 1, None)
             self._all[place] = Event(event.seq, "", "", event.created_at, b"")
+        while self._forgotten_bytes > FORGOTTEN_BYTES or len(self._forgotten) > FORGOTTEN:
+            self._forgotten_bytes -= len(self._forgotten.popleft().frame)
         self._empty += len(forgotten)
         if self._empty * 2 > len(self._all):
             # Not at each: many deletes would go through all that is left each time.

@@ -173,6 +173,18 @@ def test_requests_and_events_stand_in_the_order_they_happened(gobare: Emulator, 
     assert {entry["session_id"] for entry in whole} == {session_id, other}
     assert Api(gobare).get(f"/_emulator/timeline?session_id={session_id}", token=None).json["session_id"] == session_id
     assert api.get("/_emulator/timeline?session_id=nobody", token=None).code == "not_found"
+    api.delete(f"/v1/sessions/{session_id}")
+    # Nothing but the request that made it is told of less.
+    gone = gobare.timeline(session_id)
+    assert [entry["event"] for entry in gone if entry["event"]] == [e["event"] for e in whole if _of(e, session_id)]
+    assert [entry["event"] for entry in gobare.timeline() if entry["event"]] == [
+        e["event"] for e in whole if e["event"]
+    ]
+    assert all(event["session_id"] == other for event in gobare.events())
+
+
+def _of(entry: dict[str, Any], session_id: str) -> bool:
+    return entry["event"] is not None and entry["session_id"] == session_id
 
 
 def test_no_secret_is_in_a_report_or_a_timeline() -> None:

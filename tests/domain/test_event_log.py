@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.domain.event_log import EventLog
+from emulator.domain.event_log import FORGOTTEN, FORGOTTEN_BYTES, EventLog
 
 
 class Words:
@@ -21,7 +21,7 @@ class Words:
 
 def log_of(*sessions: str) -> EventLog:
     """A log with an event of each session, in order; times go up by ten."""
-    stamps = iter(range(10, 10_000, 10))
+    stamps = iter(range(10, 100_000, 10))
     log = EventLog(Words(), lambda: next(stamps))
     for n, session in enumerate(sessions, start=1):
         log.append(session, "user.context", {"text": f"n{n}"})
@@ -74,3 +74,21 @@ def test_a_forgotten_session_leaves_the_others_their_seqs() -> None:
     assert [event.seq for event in list(log.of(None))[log.after(2, None) :] if event.frame] == [4]
     assert log.append("a", "user.context", {}).seq == 5
     assert [event.seq for event in log.of("a")] == [5]
+
+
+def test_of_forgotten_sessions_the_latest_events_are_kept_within_bounds() -> None:
+    log = log_of("a", "b", "a")
+    log.forget("a")
+    assert [event.seq for event in log.forgotten] == [1, 3]
+    for n in range(FORGOTTEN):
+        log.append("c", "user.context", {"text": str(n)})
+    log.forget("c")
+    assert len(log.forgotten) == FORGOTTEN
+    assert {event.session_id for event in log.forgotten} == {"c"}
+    log.append("d", "user.context", {"text": "x" * (FORGOTTEN_BYTES - 1000)})
+    log.forget("d")
+    assert sum(len(event.frame) for event in log.forgotten) <= FORGOTTEN_BYTES
+    assert log.forgotten[-1].session_id == "d"
+    log.append("e", "user.context", {"text": "x" * FORGOTTEN_BYTES})
+    log.forget("e")
+    assert log.forgotten == ()
