@@ -239,7 +239,8 @@ class Emulator(Handle):
         The function is given this emulator and the run (`variant`, `mode`, `error`), as far as it takes arguments,
         and raises where it does not hold. Raises `TypeError` for what is no plain function.
         """
-        if not callable(function) or inspect.iscoroutinefunction(function):
+        plain: object = function
+        if not callable(plain) or inspect.iscoroutinefunction(plain):
             raise TypeError(f"an invariant is a plain function, which {function!r} is not")
         self.invariants.append(function)
         return function

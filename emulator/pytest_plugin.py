@@ -27,9 +27,9 @@ _FIXTURES: Final = ("gobare", "gobare_session")
 # How long a finished test waits for an agent that has not come to rest, before its verdict.
 _LAST_SECONDS: Final = 1.0
 # The emulators a test was given by its fixtures, each once.
-_GIVEN: Final = pytest.StashKey["list[Emulator]"]()
+_GIVEN: Final[pytest.StashKey[list[Emulator]]] = pytest.StashKey()
 # Who runs a test again, while it does.
-_EXPLORER: Final = pytest.StashKey["Explorer"]()
+_EXPLORER: Final[pytest.StashKey[Explorer]] = pytest.StashKey()
 # Whether setting a test up or calling it raised something: such a test gets no second failure.
 _RAISED: Final = pytest.StashKey[bool]()
 # Whether a test's verdict was asked for.

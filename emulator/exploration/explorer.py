@@ -131,21 +131,13 @@ class Explorer:
         self._until = monotonic() + self._settings.explore_seconds
         reports: list[pytest.TestReport] = []
         again = bool(self._queue)
-
-        def more(so_far: list[pytest.TestReport]) -> bool:
-            nonlocal again
-            if self._variant is None:
-                self._plan(so_far)
-            again = bool(self._queue) and not self._hung and monotonic() < self._until
-            return again
-
         if self._modes:
             self.now, self._variant = self._modes, None
-            reports = reruns.run(self._item, following, more)
+            reports, again = reruns.run(self._item, following, self._more)
         while again:
             self._variant = self._queue.popleft()
             self.now, self._failure, self._shown = (self._variant.explore,), None, []
-            own = reruns.run(self._item, following, more)
+            own, again = reruns.run(self._item, following, self._more)
             self._ran += 1
             if not reports:
                 self._take(own[1:2])
@@ -159,6 +151,12 @@ class Explorer:
                 reports[-1].sections.append(("gobare exploration", told))
         self._tell(reports)
         return reports
+
+    def _more(self, so_far: list[pytest.TestReport]) -> bool:
+        """Whether the test is run once more, after a run of which these are the reports."""
+        if self._variant is None:
+            self._plan(so_far)
+        return bool(self._queue) and not self._hung and monotonic() < self._until
 
     def _plan(self, so_far: list[pytest.TestReport]) -> None:
         """Decide what to explore, in the order of the run; of too much, a sample drawn from the seed."""
@@ -220,7 +218,7 @@ class Explorer:
             said += f", {left} left out {reason}"
         if self._missed:
             said += f", without anything happening for {', '.join(self._missed)}"
-        call.gobare_explored = said
+        call.gobare_explored = said  # type: ignore[attr-defined]
         if self._failures:
             call.outcome = "failed"
             call.longrepr = self._text()

@@ -45,7 +45,9 @@ class Plan:
         for entry in explore:
             mode, _, variant = entry.partition(":")
             self._parts.append(_PARTS[mode](deployment, variant))
-        self._cursors = {organization.id: organization.log.last_seq for organization in deployment.world.organizations()}
+        self._cursors = {
+            organization.id: organization.log.last_seq for organization in deployment.world.organizations()
+        }
         deployment.feed.listeners.append(self._recorded)
 
     def remove(self) -> None:

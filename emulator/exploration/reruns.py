@@ -19,8 +19,8 @@ _PROPERTIES: Final = pytest.StashKey[list[Any]]()
 
 def run(
     item: pytest.Item, following: pytest.Item | None, more: Callable[[list[pytest.TestReport]], bool]
-) -> list[pytest.TestReport]:
-    """Set a test up, call it and tear it down; give the reports, which nobody has been shown.
+) -> tuple[list[pytest.TestReport], bool]:
+    """Set a test up, call it and tear it down; give the reports, which nobody has been shown, and what `more` said.
 
     `more` is told the reports of setup and call, and says whether the same test is run once more. If it is not,
     what is wider than the test is torn down too, as far as `following` does not need it.
@@ -36,15 +36,16 @@ def run(
         reports.append(call_and_report(item, "setup", log=False))
         if reports[0].passed:
             reports.append(call_and_report(item, "call", log=False))
-        stopping = item.session.shouldfail or item.session.shouldstop
+        stopping = bool(item.session.shouldfail or item.session.shouldstop)
+        again = not stopping and more(reports)
         # A test's parent as what comes next has the test itself torn down, and nothing else.
-        next_one: Any = None if stopping else item.parent if more(reports) else following
+        next_one: Any = item.parent if again else None if stopping else following
         reports.append(call_and_report(item, "teardown", log=False, nextitem=next_one))
     finally:
         # As pytest does after a test: what is left of the run is let go of.
         inside._request = False
         inside.funcargs = None
-    return reports
+    return reports, again
 
 
 def told(item: pytest.Item, error: BaseException) -> str:

@@ -16,9 +16,18 @@ def request(api, method, path, body=None, **headers):
     headers = {"authorization": f"Bearer {api.token}", "content-type": "application/json", **headers}
     return urllib.request.Request(api.url + path, data, headers, method=method)
 
+class ApiError(OSError):
+    def __init__(self, status, body):
+        super().__init__(f"the answer is {status}")
+        self.status, self.body = status, body
+
 def call(api, method, path, body=None):
-    with urllib.request.urlopen(request(api, method, path, body), timeout=20) as answer:
-        return json.load(answer)
+    try:
+        with urllib.request.urlopen(request(api, method, path, body), timeout=20) as answer:
+            return json.load(answer)
+    except urllib.error.HTTPError as error:
+        with error:
+            raise ApiError(error.code, json.load(error)) from None
 
 def open_session(api, text="hello"):
     return call(api, "POST", "/v1/sessions", {"input": text, "agent": {"tools": TOOLS}})

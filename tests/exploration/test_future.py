@@ -89,10 +89,9 @@ def test_it(gobare):
         session = open_session(gobare)
         gobare.settle()
         server.shutdown()
-    with pytest.raises(urllib.error.HTTPError) as refused:
+    with pytest.raises(ApiError) as refused:
         call(gobare, "GET", "/v1/sessions/none")
-    with refused.value:
-        refusal = json.load(refused.value)
+    refusal = refused.value.body
     sent = request(gobare, "GET", f"/v1/sessions/{session['id']}/events?last_event_id=0")
     with urllib.request.urlopen(sent, timeout=20) as stream:
         event = json.loads(next(frames(stream))["data"])

@@ -17,9 +17,8 @@ def product(api, careful):
     (action,) = session["required_actions"]
     try:
         outcome = succeed(api, session, action)["outcome"]
-    except urllib.error.HTTPError as error:
-        with error:
-            outcome = json.load(error)["error"]["code"] if careful else "accepted"
+    except ApiError as error:
+        outcome = error.body["error"]["code"] if careful else "accepted"
     return outcome == "accepted" or not careful
 
 @pytest.mark.gobare(explore="race")
@@ -42,7 +41,9 @@ def test_it(gobare):
 
 def test_a_client_that_looks_at_the_outcome_survives_every_race(run: Run) -> None:
     # What another answered is not this one's, which says so, although the agent heard the same.
-    code = ASKED.replace("{careful}", "True").replace('outcome == "accepted" or', 'outcome in ("accepted", "already_resolved") or')
+    code = ASKED.replace("{careful}", "True").replace(
+        'outcome == "accepted" or', 'outcome in ("accepted", "already_resolved") or'
+    )
     result = run(code)
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["test_it.py::test_it: run again 5 times"])
@@ -95,9 +96,8 @@ def test_it(gobare):
         try:
             answer = send(gobare, session["id"], type=type, call_id=actions[0]["call_id"], **fields)
             outcomes.append(answer["outcome"])
-        except urllib.error.HTTPError as error:
-            outcomes.append(error.code)
-            error.close()
+        except ApiError as error:
+            outcomes.append(error.status)
 
 def test_after():
     late = "Nobody answered this call in time. Do not call it again; go on without it."
@@ -163,9 +163,10 @@ def test_requests_that_are_in_flight_together_are_carried_out_in_both_orders(run
 
 
 def test_what_depends_on_the_order_is_found_and_its_setting_finds_it_again(run: Run) -> None:
-    code = "ORDERS = set()\nWANTED = \"b\"\n" + TOGETHER.replace(
+    code = 'ORDERS = set()\nWANTED = "b"\n' + TOGETHER.replace(
         # Whoever is first by itself has a head start, which is no promise.
-        "ways", 'at_once(lambda: rename("a"), lambda: (threading.Event().wait(0.002), rename("b")))'
+        "ways",
+        'at_once(lambda: rename("a"), lambda: (threading.Event().wait(0.002), rename("b")))',
     )
     for _ in range(5):
         result = run(code)
@@ -195,10 +196,15 @@ def test_it(gobare):
 """
     run(code.replace("invariant", "")).assert_outcomes(failed=1)
     run(code.replace("invariant", "gobare.invariant(lambda: None)")).assert_outcomes(passed=1)
-    told = run(code.replace("invariant", """
+    told = run(
+        code.replace(
+            "invariant",
+            """
     @gobare.invariant
     def gives_up_in_its_own_words(gobare, run):
         assert not isinstance(run.error, OSError), run.error
-"""))
+""",
+        )
+    )
     told.assert_outcomes(failed=1)
-    told.stdout.fnmatch_lines(["The test itself had raised HTTPError: HTTP Error 404: Not Found"])
+    told.stdout.fnmatch_lines(["The test itself had raised ApiError: the answer is 404"])

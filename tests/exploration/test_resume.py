@@ -44,7 +44,7 @@ def test_a_client_that_loses_an_event_is_found_and_the_setting_alone_finds_it_ag
     assert "6 of 7 explored runs failed; the first was resume_everywhere:1" in text
     assert "--gobare-explore resume_everywhere:1" in text
     assert "every_event_is_seen_once" in text
-    assert "gobare transcript" in text
+    assert "gobare timeline" in text
     # The last event is followed by none that could be lost.
     assert set(re.findall(r"(resume_everywhere:\d+)", text)) == {f"resume_everywhere:{n}" for n in range(1, 7)}
 
