@@ -30,7 +30,8 @@ _UNTIL_STOPPED: Final = 1_000_000
 _TOO_LARGE: Final = 209_715_201
 _RESERVED: Final = frozenset(("message", "turn", "session", "state", "range", "loop", "self", "caller"))
 _ASKS: Final = ("tool.required", "approval.requested", "question.asked")
-_ANSWERS: Final = ("tool.resolved", "approval.resolved", "question.answered")
+# The reasons a scenario can have the platform refuse for.
+_REFUSED: Final = ("approval_timeout", "credential_inspection_denied")
 
 _NUMBER: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.inf|\.nan")
 
@@ -140,7 +141,7 @@ class _Playing:
     steps: list[Step] = field(default_factory=list)
     group: list[Step] = field(default_factory=list)
     after: list[Step] = field(default_factory=list)
-    open: set[str] = field(default_factory=set)
+    open: dict[str, Step] = field(default_factory=dict)
     uses: dict[str, tuple[list[Step], Step]] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
     error: str | None = None
@@ -178,8 +179,7 @@ class _Playing:
                 args = self.story.denied_args(self.session, self.number, str(payload["name"]), payload.get("code"))
                 self._add({"approve": {"tool": payload["name"], "args": args}})
             case "tool.resolved" | "question.answered" | "approval.resolved":
-                self.open.discard(call_id)
-                self._close_group()
+                self._resolved(call_id, kind, payload)
             case "agent.tool_call":
                 self._use(call_id, str(payload.get("toolName")), payload.get("args") or {})
             case "agent.tool_result":
@@ -235,8 +235,26 @@ class _Playing:
             self.after.append(step)
 
     def _ask(self, call_id: str, step: Step) -> None:
-        self.group.append(_plain_step(step))
-        self.open.add(call_id)
+        step = _plain_step(step)
+        self.group.append(step)
+        self.open[call_id] = step
+
+    def _resolved(self, call_id: str, kind: str, payload: dict[str, Any]) -> None:
+        """An answer came. What the client did not give, and will not give again, the step has with it."""
+        step = self.open.pop(call_id, None)
+        # On a clock that has to be moved, whoever moves it, or plays the console, does so again.
+        if step is not None and not self.story.virtual and call_id not in self.story.answered:
+            (given,) = step.values()
+            match kind:
+                case "tool.resolved" if not payload.get("success"):
+                    given["expires"] = True
+                case "question.answered" if payload.get("answer"):
+                    given["console"] = _plain(payload["answer"])
+                case "approval.resolved" if payload.get("code") in _REFUSED:
+                    given["refused"] = payload["code"]
+                case "approval.resolved" if payload.get("code") is None:
+                    given["console"] = bool(payload.get("approved"))
+        self._close_group()
 
     def _close_group(self) -> None:
         if self.open or not self.group:
@@ -257,9 +275,14 @@ class _Playing:
         step = self.tools.step(tool, args) or {"use": {"tool": tool, **({"args": args} if args else {})}}
         last = self.steps[-1] if self.steps and not self.open else None
         match last:
-            case {"approve": {"tool": asked, "args": of}} if "mcp" in step and asked == tool and of == _plain(args):
-                # The verb asks by itself.
-                self.steps.pop()
+            case {"approve": {"tool": asked, "args": of, **rest}} if (
+                "mcp" in step and asked == tool and of == _plain(args)
+            ):
+                # The verb asks by itself; but nobody at the console would answer it.
+                if "console" in rest:
+                    step = {"use": {"tool": tool, **({"args": args} if args else {})}}
+                else:
+                    self.steps.pop()
         plain = _plain_step(step)
         target = self.group if self.open else self.steps
         target.append(plain)

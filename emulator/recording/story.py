@@ -52,6 +52,7 @@ class Story:
             str(entry["turn"]): entry for entry in recording.entries if "turn" in entry and "status" in entry
         }
         self.lost = _lost(recording)
+        self.answered = _answered(recording)
         self._contents = _contents(recording)
         self._order = {entry["line"]: n for n, entry in enumerate(e for e in recording.of("event") if "time" in e)}
         self._by_ref: dict[str, SessionStory] = {}
@@ -216,6 +217,17 @@ def _refused(exchange: dict[str, Any]) -> dict[str, str] | None:
         return None
     pairs = (part.partition(": ") for part in match[1].split("; "))
     return {server: reason for server, _, reason in pairs}
+
+
+def _answered(recording: Recording) -> set[str]:
+    """The calls the client answered."""
+    found = set()
+    for exchange in recording.exchanges():
+        events = _object(exchange.get("body")).get("events")
+        event = _object(events[0] if isinstance(events, list) and events else None)
+        if "call_id" in event and exchange["status"] == 202:
+            found.add(str(event["call_id"]))
+    return found
 
 
 def _lost(recording: Recording) -> set[str]:

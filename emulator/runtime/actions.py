@@ -14,7 +14,7 @@ from emulator.refusals import invalid, not_found
 from emulator.runtime.run import CallResult
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from emulator.clock import Clock
     from emulator.domain.action import Action, Answerer
@@ -123,8 +123,8 @@ class Actions:
         if run is not None:
             self._expire(run, action)
 
-    async def park(self, run: Run, action: Action) -> Any:
-        """Wait for an action to be answered, or for its deadline."""
+    async def park(self, run: Run, action: Action, at_once: Callable[[], object] | None = None) -> Any:
+        """Wait for an action to be answered, or for its deadline. `at_once` answers it as soon as it is waited for."""
         self._answers.asked(run.session, run.turn, action)
         if action.expires_at is not None:
             timer = self._clock.call_at(action.expires_at, lambda: self._expire(run, action))
@@ -134,6 +134,8 @@ class Actions:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         run.waits[action.call_id] = future
         run.steps.park(future)
+        if at_once is not None:
+            at_once()
         try:
             return await future
         except asyncio.CancelledError:

@@ -79,7 +79,14 @@ class Verbs(Protocol):
     async def say(self, text: str, /) -> object: ...
     async def think(self, text: str, /) -> object: ...
     async def call_with(
-        self, function: str, arguments: dict[str, Any], /, *, lose: bool = False, expect: Expected | None = None
+        self,
+        function: str,
+        arguments: dict[str, Any],
+        /,
+        *,
+        lose: bool = False,
+        expires: bool = False,
+        expect: Expected | None = None,
     ) -> CallOutcome: ...
     async def ask(
         self,
@@ -88,6 +95,7 @@ class Verbs(Protocol):
         allow_freeform: bool = True,
         /,
         *,
+        console: str | None = None,
         expect: Expected | None = None,
     ) -> str: ...
     async def approve(
@@ -97,6 +105,8 @@ class Verbs(Protocol):
         sensitive: bool = False,
         /,
         *,
+        console: bool | None = None,
+        refused: str | None = None,
         expect: Expected | None = None,
     ) -> bool: ...
     async def use(
@@ -169,9 +179,13 @@ _Do: TypeAlias = Callable[[Verbs, Mapping[str, Any], Mapping[str, Any]], Awaitab
 _DO: Final[Mapping[str, _Do]] = {
     "say": lambda turn, a, e: turn.say(a["text"]),
     "think": lambda turn, a, e: turn.think(a["text"]),
-    "call": lambda turn, a, e: turn.call_with(a["function"], a["arguments"], lose=a["lose"], **e),
-    "ask": lambda turn, a, e: turn.ask(a["question"], a["options"], a["allow_freeform"], **e),
-    "approve": lambda turn, a, e: turn.approve(a["tool"], a["args"], a["sensitive"], **e),
+    "call": lambda turn, a, e: turn.call_with(
+        a["function"], a["arguments"], lose=a["lose"], **({"expires": True} if a.get("expires") else {}), **e
+    ),
+    "ask": lambda turn, a, e: turn.ask(a["question"], a["options"], a["allow_freeform"], **_given(a, "console"), **e),
+    "approve": lambda turn, a, e: turn.approve(
+        a["tool"], a["args"], a["sensitive"], **_given(a, "console", "refused"), **e
+    ),
     "use": lambda turn, a, e: turn.use(a["tool"], a["args"], a["summary"], a["is_error"], a["exit_code"]),
     "mcp": lambda turn, a, e: turn.mcp(a["server"], a["tool"], a["arguments"]),
     "write": lambda turn, a, e: turn.write(a["path"], _content(a["content"], a["encoding"]), a["size"]),
@@ -267,6 +281,11 @@ def _scope(turn: Verbs) -> Scope:
         },
         "state": turn.state,
     }
+
+
+def _given(arguments: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """The arguments of those names, as far as the step says anything by them."""
+    return {name: arguments[name] for name in names if arguments.get(name) is not None}
 
 
 def _content(written: str, encoding: str) -> str | bytes:

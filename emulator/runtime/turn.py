@@ -10,6 +10,7 @@ import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator import render
@@ -95,9 +96,13 @@ class Turn:
         arguments: dict[str, Any],
         *,
         lose: bool = False,
+        expires: bool = False,
         expect: Expected | Mapping[str, Any] | None = None,
     ) -> CallResult:
-        """`call` with the arguments as an object, whatever they are named. `expect` is as in `CallResult.expect`."""
+        """`call` with the arguments as an object, whatever they are named. `expect` is as in `CallResult.expect`.
+
+        `expires`: its time runs out at once, whether it has any or not.
+        """
         run = self._run
         run.check()
         run.require(function)
@@ -114,7 +119,8 @@ class Turn:
             timeout_seconds=declared.timeout_seconds,
             lost=lose,
         )
-        answer: CallResult = await self._engine.actions.park(run, action)
+        at_once = partial(self._engine.actions.expire, run.session, action) if expires else None
+        answer: CallResult = await self._engine.actions.park(run, action, at_once)
         run.check()
         outcome = Outcome(success=answer.success, output=answer.output, error=answer.error)
         about = ("function_call", function, action)
@@ -130,9 +136,10 @@ class Turn:
         options: Sequence[str] | None = None,
         allow_freeform: bool = True,
         *,
+        console: str | None = None,
         expect: Expected | Mapping[str, Any] | None = None,
     ) -> str:
-        """Ask the person a question and wait for the answer.
+        """Ask the person a question and wait for the answer. `console` is what somebody there answers at once.
 
         `expect` says what it must be like: `answer`, the whole of it, or `matches`, a regular expression.
         """
@@ -150,7 +157,11 @@ class Turn:
         event["allowFreeform"] = allow_freeform
         arguments = {"options": [{"label": label} for label in labels], "allowFreeform": allow_freeform}
         action = run.session.ask(run.turn, "question", question, arguments, ("question.asked", event))
-        answer: str = await self._engine.actions.park(run, action)
+        at_once = None
+        if console is not None:
+            answering = self._engine.actions.question_answer
+            at_once = partial(answering, run.organization, run.session, action.call_id, console)
+        answer: str = await self._engine.actions.park(run, action, at_once)
         run.check()
         self._check(expected, Outcome(answer=answer), ("question", question, action))
         return answer
@@ -161,17 +172,21 @@ class Turn:
         args: dict[str, Any] | None = None,
         sensitive: bool = False,
         *,
+        console: bool | None = None,
+        refused: str | None = None,
         expect: Expected | Mapping[str, Any] | None = None,
     ) -> bool:
         """Ask for leave to use a tool and wait for the decision, unless the mode or a rule decides.
 
+        `console` is what somebody there decides at once, `refused` the code by which the platform does.
         `expect` says what must be decided: `approved`.
         """
         need("approve", str, tool=tool)
         need("approve", dict, args=args or {})
         need("approve", bool, sensitive=sensitive)
         expected = expected_of("approve", "approval", expect)
-        denied, action = await self._denied(tool, args or {}, sensitive=sensitive, asks=True)
+        at_once = (console, refused) if console is not None or refused is not None else None
+        denied, action = await self._denied(tool, args or {}, sensitive=sensitive, asks=True, at_once=at_once)
         self._check(expected, Outcome(approved=denied is None), ("approval", tool, action))
         return denied is None
 
@@ -325,7 +340,14 @@ class Turn:
         raise Failed(code, message)
 
     async def _denied(
-        self, tool: str, args: dict[str, Any], *, sensitive: bool = False, read_only: bool = False, asks: bool = False
+        self,
+        tool: str,
+        args: dict[str, Any],
+        *,
+        sensitive: bool = False,
+        read_only: bool = False,
+        asks: bool = False,
+        at_once: tuple[bool | None, str | None] | None = None,
     ) -> tuple[str | None, Action | None]:
         """Why the agent may not, or `None`: decided by a rule, by the mode, or by who is asked, and that action."""
         run = self._run
@@ -339,7 +361,13 @@ class Turn:
             return verdict.reason, None
         event = {"name": tool, "args": args, "sensitive": sensitive}
         action = run.session.ask(run.turn, "approval", tool, args, ("approval.requested", event))
-        approved: bool = await self._engine.actions.park(run, action)
+        decide_at_once = None
+        if at_once is not None:
+            decision, code = at_once
+            approved_at_once = bool(decision) and code is None
+            deciding = self._engine.actions.approval
+            decide_at_once = partial(deciding, run.organization, run.session, action.call_id, approved_at_once, code)
+        approved: bool = await self._engine.actions.park(run, action, decide_at_once)
         run.check()
         return (None if approved else f"{tool} was not approved."), action
 

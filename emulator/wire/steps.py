@@ -114,6 +114,7 @@ class CallArguments(Shape):
         description="Name of the result: `success`, `output` (parsed when it is JSON), `text`, `error`.",
     )
     lose: bool = Field(default=False, description="Park a call whose answer the sandbox no longer takes.")
+    expires: bool = Field(default=False, description="Have its time run out at once.")
     expect: Maybe[CallExpectation] = Field(default=None, description="What the answer must be like.")
 
 
@@ -124,6 +125,7 @@ class AskArguments(Shape):
     options: Maybe[list[Text]] = Field(default=None, description="Answers to choose from.")
     allow_freeform: bool = Field(default=True, description="Whether an answer outside the options is welcome.")
     as_: Maybe[str] = Field(default=None, alias="as", description="Name of the answer, a text.")
+    console: Maybe[Text] = Field(default=None, description="What somebody at the console answers at once.")
     expect: Maybe[AskExpectation] = Field(default=None, description="What the answer must be like.")
 
 
@@ -134,6 +136,10 @@ class ApproveArguments(Shape):
     args: Object = Field(default_factory=dict, description="What the tool would be used with.")
     sensitive: bool = Field(default=False, description="Whether the request is marked as sensitive.")
     as_: Maybe[str] = Field(default=None, alias="as", description="Name of the decision, true or false.")
+    console: Maybe[bool] = Field(default=None, description="What somebody at the console decides at once.")
+    refused: Maybe[Literal["approval_timeout", "credential_inspection_denied"]] = Field(
+        default=None, description="Why the platform refuses it at once."
+    )
     expect: Maybe[ApproveExpectation] = Field(default=None, description="What must be decided.")
 
 

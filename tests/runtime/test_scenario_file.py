@@ -112,7 +112,7 @@ def test_anchors_and_merge_keys_work(tmp_path: Path) -> None:
     [
         (
             {"agent": [{"when": {"turn": 1}, "do": [{"call": {"functon": "x"}}]}]},
-            "agent[0].do[0].call.functon is not a key here. Accepted: function, arguments, as, lose, expect. "
+            "agent[0].do[0].call.functon is not a key here. Accepted: function, arguments, as, lose, expires, expect. "
             "Did you mean `function`?",
         ),
         ({"agents": []}, "agents is not a key here. Accepted: scenario, description, mcp, agent. Did you mean `agent"),
@@ -304,7 +304,7 @@ def test_a_python_agents_condition_follows_the_same_rules() -> None:
         ("message.contains", "order", "x")
     ]
     for when, message in (
-        ({"mesage": {}}, "when.mesage is not a key here. Accepted: message, turn, metadata, title, model, tool."),
+        ({"mesage": {}}, "when.mesage is not a key here. Accepted: message, turn, session, metadata, title, model, tool."),
         ({}, "when is empty and would always hold."),
         ({"message": {"matches": "["}}, "when.message.matches is not a regular expression"),
         ({"metadata": {"when": 1}}, "when.metadata.when must be text, not a number."),
