@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from emulator.runtime.journal import Entry
     from emulator.runtime.watcher import Watcher
 
+_ID_LENGTH: Final = 36
+
 
 def note(watcher: Watcher, entry: Entry, operation: Operation, call: Call) -> None:
     """Have the watcher know of a request that was answered. Who asked is known."""
@@ -37,7 +39,7 @@ def note(watcher: Watcher, entry: Entry, operation: Operation, call: Call) -> No
     arrived = (seconds - (entry.duration_ms or 0) / 1000, entry.at)
     refused = outcome if isinstance(outcome, Refusal) else None
     key = call.headers.get(b"idempotency-key") if operation.writes else None
-    place = f"{entry.path}?{entry.query}" if entry.query else entry.path
+    place = hash(f"{entry.path}?{entry.query}" if entry.query else entry.path)
     watcher.asked(
         Exchange(
             token.organization,
@@ -46,7 +48,7 @@ def note(watcher: Watcher, entry: Entry, operation: Operation, call: Call) -> No
             operation.verb,
             operation.path,
             place,
-            call.path.get("session_id") or _made(operation, outcome),
+            _about(operation, call),
             entry.status,
             entry.code,
             arrived,
@@ -66,12 +68,13 @@ def _opened(watcher: Watcher, stream: Stream, call: Call) -> None:
     watcher.opened(stream.reader, members, cursor=cursor)
 
 
-def _made(operation: Operation, outcome: Any) -> str | None:
-    """The session a request created."""
-    if operation.creates_session and isinstance(outcome, Reply):
-        made: str = outcome.content["id"]
+def _about(operation: Operation, call: Call) -> str | None:
+    """The session a request is about, or made. One that cannot be there is none: its name may be of any length."""
+    if operation.creates_session and isinstance(call.outcome, Reply):
+        made: str = call.outcome.content["id"]
         return made
-    return None
+    session_id = call.path.get("session_id")
+    return session_id if session_id is not None and len(session_id) <= _ID_LENGTH else None
 
 
 def _meaning(call: Call) -> int:
@@ -138,7 +141,8 @@ def _created(call: Call, content: dict[str, Any]) -> Facts:
 
 
 def _turns(call: Call, content: dict[str, Any]) -> Facts:
-    return Facts(turns=tuple((turn["id"], turn["status"]) for turn in content["data"]))
+    shown = tuple((turn["id"], turn["status"]) for turn in content["data"])
+    return Facts(turns=shown, paged="after" in call.query)
 
 
 def _turn(call: Call, content: dict[str, Any]) -> Facts:
@@ -154,6 +158,7 @@ def _items(call: Call, content: dict[str, Any]) -> Facts:
     by_agent = [item for item in data if item["type"] != "context" and item.get("role") != "user"]
     return Facts(
         items=(min(first, last), max(first, last)),
+        paged="after" in call.query,
         agent_at=max((item["created_at"] for item in by_agent), default=0),
         answer_at=max((item["created_at"] for item in by_agent if item["type"] == "message"), default=0),
     )
@@ -176,7 +181,9 @@ def _input(call: Call, content: dict[str, Any]) -> Facts:
     if event.type == "input.message":
         return Facts(event=event.type, turn_id=_turn_of(session, call))
     if event.type != "input.tool_result":
-        return Facts(event=event.type, call_id=getattr(event, "call_id", None))
+        call_id = getattr(event, "call_id", None)
+        known = session is not None and call_id in session.actions
+        return Facts(event=event.type, call_id=call_id if known else None)
     outcome = content["outcome"]
     return Facts(
         event=event.type,

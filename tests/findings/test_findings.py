@@ -70,7 +70,7 @@ def _exchange(request_id: str, **fields: object) -> Exchange:
         "request_id": request_id,
         "verb": "GET",
         "path": "/v1/sessions",
-        "place": "/v1/sessions",
+        "place": 1,
         "session_id": None,
         "status": 200,
         "code": None,

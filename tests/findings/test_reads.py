@@ -179,6 +179,33 @@ def test_a_message_or_a_cancel_goes_on_from_what_was_not_delivered(gobare: Emula
     assert found(gobare) == {}
 
 
+@pytest.mark.parametrize("how", ["looks round", "waits for another call"])
+def test_a_client_looks_where_it_is_after_what_was_not_delivered(gobare: Emulator, api: Api, how: str) -> None:
+    @gobare.agent
+    async def agent(turn: Turn) -> None:
+        calls = [turn.call("lookup", lose=True)]
+        await turn.together(*calls, *([turn.call("lookup")] if how != "looks round" else []))
+
+    session_id = api.session({"input": "go", "agent": {"tools": [LOOKUP]}})
+    lost, *others = api.actions(session_id)
+    assert api.answer(session_id, lost).json["outcome"] == "not_delivered"
+    for _ in range(5 if others else 2):
+        assert len(api.actions(session_id)) == len(others)
+        if not others:
+            api.turns(session_id)
+            api.items(session_id)
+    assert found(gobare) == {}
+
+
+def test_a_client_that_pages_back_takes_nothing_for_new(gobare: Emulator, api: Api) -> None:
+    session_id = _two_turns(gobare, api)
+    page = api.get(f"/v1/sessions/{session_id}/items?limit=1").json
+    api.say(session_id, "two")
+    assert api.get(f"/v1/sessions/{session_id}/items?after={page['last_id']}").json["data"]
+    _finish(gobare)
+    assert found(gobare) == {}
+
+
 def test_a_turn_goes_on_by_itself_from_a_call_that_expired(gobare: Emulator, api: Api) -> None:
     @gobare.agent
     async def agent(turn: Turn) -> None:

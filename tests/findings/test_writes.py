@@ -82,6 +82,23 @@ def test_a_message_is_sent_again_before_or_after_there_is_room(gobare: Emulator,
     assert found(gobare) == (kept if answered else broken)
 
 
+@pytest.mark.gobare(tools_restart_seconds=10)
+@pytest.mark.parametrize("ready", [False, True])
+def test_a_file_is_written_again_before_or_after_the_workspace_is_ready(
+    gobare: Emulator, api: Api, ready: bool
+) -> None:
+    session_id = api.session({"input": "go"})
+    api.put(f"/v1/sessions/{session_id}/tools", {"tools": [LOOKUP]})
+    files = {"files": [{"path": "notes.md", "data": ""}]}
+    refused = api.post(f"/v1/sessions/{session_id}/files", files)
+    assert refused.code == "conflict"
+    gobare.clock.advance(10 if ready else 1)
+    again = api.post(f"/v1/sessions/{session_id}/files", files)
+    assert again.status == (200 if ready else 409)
+    broken = {"retry-too-soon": evidence(ids(refused, again), session_id=session_id)}
+    assert found(gobare) == ({} if ready else broken)
+
+
 def test_a_message_that_is_worked_on_is_sent_again(gobare: Emulator, api: Api) -> None:
     _, session_id = parked(api)
     first, again = api.say(session_id, "Refund order 42"), api.say(session_id, "Refund order 42")

@@ -57,6 +57,7 @@ def _stale(view: View, session: SessionSeen, said: Exchange, following: Exchange
             return []
         older = read.path == ITEMS and 0 < facts.answer_at < turn.begin.at
         older = older or (read.path == TURNS and any(status != "working" for _, status in facts.turns))
+        older = older and not facts.paged
         # Whoever saw the agent at it, and went on before it was done, took nothing for its answer.
         if older and (turn.end is not None if facts.agent_at >= turn.begin.at else answers or _runs(turn, read)):
             stale.append(read)
@@ -114,23 +115,33 @@ def _closed(session: SessionSeen, turn: TurnSeen, asked: Happening) -> float:
 def not_delivered(view: View) -> Iterator[Finding]:
     """A turn that was waited for after the sandbox had lost the call it was parked on."""
     for session in view.sessions.values():
+        lost = {answer.facts.call_id for answer in session.exchanges if answer.facts.lost}
         for answer in session.exchanges:
             if not answer.facts.lost:
                 continue
             turn = view.turns.get(answer.facts.turn_id or "")
             over = float("inf") if turn is None or turn.end is None else turn.end.n
-            polls: list[Exchange] = []
+            waits = [] if turn is None else _waits(session, turn, lost)
+            polls: dict[str, list[str]] = {}
             for later in session.later(answer.n, over):
                 if later.ok and (_moves_on(later) or later.facts.event == "input.cancel"):
                     break
-                if later.verb == "GET" and later.path in (SESSION, TURN, TURNS, ITEMS):
-                    polls.append(later)
-            if len(polls) >= POLLS:
-                ids = [answer.request_id, *(poll.request_id for poll in polls[:_SHOWN])]
-                facts = answer.facts
+                # While it waits for another call as well, its client looks for that.
+                if later.verb == "GET" and not any(since < later.n < until for since, until in waits):
+                    polls.setdefault(later.path, []).append(later.request_id)
+            most = max((polls.get(path, []) for path in (SESSION, TURN, TURNS, ITEMS)), key=len)
+            if len(most) >= POLLS:
+                ids = [answer.request_id, *most[:_SHOWN]]
+                call_id = answer.facts.call_id
                 yield Finding(
-                    "waited-after-not-delivered", ids, session.id, turn_id=facts.turn_id, call_id=facts.call_id
+                    "waited-after-not-delivered", ids, session.id, turn_id=answer.facts.turn_id, call_id=call_id
                 )
+
+
+def _waits(session: SessionSeen, turn: TurnSeen, lost: set[str | None]) -> list[tuple[int, float]]:
+    """From where to where in the record a turn waited for calls the sandbox held."""
+    asked = [inside for inside in turn.inside if inside.type in ASKED and inside.ref not in lost]
+    return [(inside.n, _closed(session, turn, inside)) for inside in asked]
 
 
 def empty_artifacts(view: View) -> Iterator[Finding]:

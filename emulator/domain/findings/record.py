@@ -20,15 +20,18 @@ class Facts:
     """What a request said or was told that a rule looks at. Times are Unix milliseconds.
 
     `calls`: what the sessions that were shown wait for. `turns`: id and status of those shown. `items`: the times
-    of the oldest and the newest shown, `agent_at` and `answer_at` those of the newest by the agent and of its newest
-    message. `artifacts`: the turns of those listed; `unpublished`: turns that left files which an empty list
-    does not have yet. `event`: the type of an input. `gained`: names a `PUT …/tools` added to those of the running
-    workspace; `differs`: it changed something there; `waits`: by the setting it does not reach the agent yet.
+    of the oldest and the newest shown; `agent_at` and `answer_at` those of the newest by the agent and of its newest
+    message. `paged`: a later page of a list. `artifacts`: the turns of those listed; `unpublished`: turns that left
+    files which an empty list does not have yet. `event`: the type of an input. `lost`, `wrong_answer`, `exception`
+    and `read_back`: what was wrong with it, or came of it. `labelled`: a new session has input and metadata.
+    `gained`: names a `PUT …/tools` added to those of the running workspace; `differs`: it changed something there;
+    `waits`: by the setting that does not reach the agent yet.
     """
 
     calls: tuple[str, ...] = ()
     turns: tuple[tuple[str, str], ...] = ()
     items: tuple[int, int] | None = None
+    paged: bool = False
     agent_at: int = 0
     answer_at: int = 0
     artifacts: frozenset[str] = frozenset()
@@ -51,10 +54,11 @@ NO_FACTS: Final = Facts()
 
 @dataclass(slots=True)
 class Exchange:
-    """A request and its answer. `path` is the operation's, `place` what was asked for by it.
+    """A request and its answer. `path` is the operation's.
 
-    `arrived` and `answered` are real seconds and the clock's milliseconds. `digest` and `key` tell bodies and
-    idempotency keys apart, 0 and `None` where there was none. `n` is its place in the record.
+    `arrived` and `answered` are real seconds and the clock's milliseconds. `place`, `digest` and `key` tell what was
+    asked for, bodies and idempotency keys apart; 0 and `None` where there was no body and no key.
+    `n` is its place in the record.
     """
 
     organization: str
@@ -62,7 +66,7 @@ class Exchange:
     request_id: str
     verb: str
     path: str
-    place: str
+    place: int
     session_id: str | None
     status: int
     code: str | None

@@ -35,7 +35,7 @@ def is_exception(text: str) -> bool:
 
 def project_limit(view: View) -> Iterator[Finding]:
     """The same write refused again with `project_limit_exceeded`, nothing deleted in between."""
-    runs: dict[tuple[str, str, str, int], list[Exchange]] = {}
+    runs: dict[tuple[str, str, int, int], list[Exchange]] = {}
     for exchange in view.exchanges:
         if exchange.verb == "DELETE" and exchange.path == SESSION and exchange.ok:
             for run in [run for run in runs if run[0] == exchange.organization]:
@@ -55,7 +55,7 @@ def _refused_twice(refused: list[Exchange]) -> Iterator[Finding]:
 
 def too_soon(view: View) -> Iterator[Finding]:
     """A call repeated before the `Retry-After` of its refusal had passed, and nothing having come to help it."""
-    waiting: dict[tuple[str, str, str], Exchange] = {}
+    waiting: dict[tuple[str, str, int], Exchange] = {}
     for exchange in view.exchanges:
         call = (exchange.token_id, exchange.verb, exchange.place)
         refused = waiting.get(call)
@@ -80,7 +80,8 @@ def _helped(view: View, refused: Exchange, again: Exchange) -> bool:
         return any(turn.end is not None and refused.n < turn.end.n < again.n for turn in turns)
     if refused.code == "rate_limit_exceeded" and refused.path in (EVENTS, "/v1/events") and refused.verb == "GET":
         return any(watch.end is not None and refused.n < watch.end < again.n for watch in view.watches)
-    return False
+    # What it collided with may have gone sooner.
+    return refused.code == "conflict" and again.code != "conflict"
 
 
 def twice(view: View) -> Iterator[Finding]:
@@ -123,7 +124,7 @@ def _said_twice(view: View, session: SessionSeen) -> Iterator[Finding]:
 
 def key_reused(view: View) -> Iterator[Finding]:
     """A key that brought back the answer to another body."""
-    first: dict[tuple[str, str, str, int], Exchange] = {}
+    first: dict[tuple[str, str, int, int], Exchange] = {}
     for exchange in view.exchanges:
         if exchange.key is None or not exchange.ok:
             continue
