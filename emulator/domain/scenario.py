@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Facts:
     """What is known about a turn when its script is chosen.
 
-    `turn` counts from 1 in its session, `session` in its organization in order of creation. `tools` are the names the session declares: its functions, its
-    MCP servers and its built-ins.
+    `turn` counts from 1 in its session, `session` in its organization by creation. `tools` are the names the
+    session declares: its functions, its MCP servers and its built-ins.
     """
 
     message: str

@@ -174,13 +174,16 @@ class Step:
         return [self, *(inner for step in self.steps for inner in step.and_within())]
 
 
+# What arguments are where a step says nothing by them; else `None`.
+_UNSAID: Final[Mapping[str, Any]] = {"expires": False}
+
 # Verb -> how a turn is made to do it, and how a template sees the result.
 _Do: TypeAlias = Callable[[Verbs, Mapping[str, Any], Mapping[str, Any]], Awaitable[Any]]
 _DO: Final[Mapping[str, _Do]] = {
     "say": lambda turn, a, e: turn.say(a["text"]),
     "think": lambda turn, a, e: turn.think(a["text"]),
     "call": lambda turn, a, e: turn.call_with(
-        a["function"], a["arguments"], lose=a["lose"], **({"expires": True} if a.get("expires") else {}), **e
+        a["function"], a["arguments"], lose=a["lose"], **_given(a, "expires"), **e
     ),
     "ask": lambda turn, a, e: turn.ask(a["question"], a["options"], a["allow_freeform"], **_given(a, "console"), **e),
     "approve": lambda turn, a, e: turn.approve(
@@ -284,8 +287,8 @@ def _scope(turn: Verbs) -> Scope:
 
 
 def _given(arguments: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """The arguments of those names, as far as the step says anything by them."""
-    return {name: arguments[name] for name in names if arguments.get(name) is not None}
+    """The arguments of those names that a step has, and says something by."""
+    return {name: arguments[name] for name in names if arguments.get(name, _UNSAID.get(name)) != _UNSAID.get(name)}
 
 
 def _content(written: str, encoding: str) -> str | bytes:

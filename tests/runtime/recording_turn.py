@@ -57,16 +57,22 @@ class RecordingTurn:
     async def think(self, text: str) -> None:
         self.done.append(("think", text))
 
-    async def call_with(self, function: str, arguments: dict[str, Any], *, lose: bool = False) -> CallResult:
+    async def call_with(
+        self, function: str, arguments: dict[str, Any], *, lose: bool = False, **options: Any
+    ) -> CallResult:
         self.done.append(("call", function, arguments, lose))
         reply: CallResult = self._next(CallResult(True, json.dumps({"status": "shipped"})))
         return reply
 
-    async def ask(self, question: str, options: Sequence[str] | None = None, allow_freeform: bool = True) -> str:
+    async def ask(
+        self, question: str, options: Sequence[str] | None = None, allow_freeform: bool = True, **more: Any
+    ) -> str:
         self.done.append(("ask", question, options, allow_freeform))
         return str(self._next("eu"))
 
-    async def approve(self, tool: str, args: dict[str, Any] | None = None, sensitive: bool = False) -> bool:
+    async def approve(
+        self, tool: str, args: dict[str, Any] | None = None, sensitive: bool = False, **options: Any
+    ) -> bool:
         self.done.append(("approve", tool, args, sensitive))
         return bool(self._next(True))
 
@@ -85,7 +91,7 @@ class RecordingTurn:
         reply: ToolResult = self._next(ToolResult([{"type": "text", "text": "3 pages"}], {"pages": 3}))
         return reply
 
-    async def write(self, path: str, content: str, size: int | None = None) -> None:
+    async def write(self, path: str, content: str | bytes, size: int | None = None) -> None:
         self.done.append(("write", path, content) if size is None else ("write", path, content, size))
 
     async def delete(self, path: str) -> None:

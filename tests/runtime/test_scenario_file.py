@@ -304,7 +304,7 @@ def test_a_python_agents_condition_follows_the_same_rules() -> None:
         ("message.contains", "order", "x")
     ]
     for when, message in (
-        ({"mesage": {}}, "when.mesage is not a key here. Accepted: message, turn, session, metadata, title, model, tool."),
+        ({"mesage": {}}, "when.mesage is not a key here. Accepted: message, turn, session, metadata, title, model,"),
         ({}, "when is empty and would always hold."),
         ({"message": {"matches": "["}}, "when.message.matches is not a regular expression"),
         ({"metadata": {"when": 1}}, "when.metadata.when must be text, not a number."),
