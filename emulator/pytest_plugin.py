@@ -377,6 +377,8 @@ def _wanted(item: Any) -> tuple[Settings, str | Path | Mapping[str, Any] | None]
             if isinstance(scenario, str | Path):
                 scenario = _find(Path(scenario), Path(item.path).parent, item.config.rootpath)
         values.pop("invariant", None)
+        if isinstance(values.get("explore"), str):
+            values["explore"] = [values["explore"]]
         settings = changed(settings, values)
     if explorer is not None or item.config.getoption("gobare_explore"):
         now = item.config.getoption("gobare_explore") if explorer is None else explorer.now

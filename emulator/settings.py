@@ -292,8 +292,6 @@ def _kinds() -> dict[str, Any]:
 
 
 def _check(name: str, value: Any) -> Any:
-    if name == "explore" and isinstance(value, str):
-        value = [value]
     checked = _checked(name, value, _kinds()[name])
     if name == "explore":
         _check_explored(checked)

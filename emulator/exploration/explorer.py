@@ -7,6 +7,7 @@ give the same runs.
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import threading
 from collections import deque
@@ -97,8 +98,7 @@ class Explorer:
 
     def passed(self, emulators: Sequence[Emulator]) -> None:
         """The test's own run has passed: take down what there is to try."""
-        for emulator in emulators[:1]:
-            self._known = [Variant(**variant) for variant in emulator.exploration()["variants"]]
+        self._known = [Variant(**variant) for variant in _exploration(emulators).get("variants", ())]
 
     def call(self, emulators: Sequence[Emulator]) -> Generator[None, Any, None]:
         """Around the call of an explored run: nothing it raises gets out, and everything is judged."""
@@ -122,7 +122,7 @@ class Explorer:
             self._failure = self._failure or self._judged(emulator, run)
             if self._failure is not None:
                 self._shown = self._sections(emulator)
-        if emulators and not emulators[0].exploration()["reached"]:
+        if not _exploration(emulators).get("reached", True):
             self._missed.append(self._variant.explore)
 
     # Inside
@@ -281,6 +281,14 @@ def _counts(error: BaseException, run: Run, *, judged: bool) -> bool:
         return False
     # In a race to give up may be just right, so an invariant decides where there is one.
     return run.mode != "race" or not judged
+
+
+def _exploration(emulators: Sequence[Emulator]) -> dict[str, Any]:
+    """What a test's emulator has to tell; nothing where it was stopped, or is stuck."""
+    for emulator in emulators:
+        with contextlib.suppress(RuntimeError):
+            return emulator.exploration()
+    return {}
 
 
 def _short(error: BaseException) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import re
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.exploration.part import Part, Variant
@@ -59,8 +60,8 @@ class _Flight:
     ended: int | None = None
 
     def together(self, other: _Flight) -> bool:
-        """Whether the two were under way at one time."""
-        return (self.ended is None or other.began < self.ended) and (other.ended is None or self.began < other.ended)
+        """Whether another, which began later, did so while this one was under way."""
+        return self.ended is None or other.began < self.ended
 
 
 class Race(Part):
@@ -88,8 +89,9 @@ class Race(Part):
                     found.append(Variant(f"race:{number}:{outcome}", about))
         flights = list(self._flights.values())
         for n, one in enumerate(flights):
-            for other in flights[n + 1 :]:
-                if (one.writes or other.writes) and one.together(other):
+            # In the order they began: one that began after the end of another ends the search.
+            for other in takewhile(one.together, islice(flights, n + 1, None)):
+                if one.writes or other.writes:
                     about = f"{other.shown} is carried out before {one.shown}, which was sent at the same time"
                     found.append(Variant(f"race:order:{other.identity}-{one.identity}", about))
         return found

@@ -239,6 +239,37 @@ def test_it(product):
     result.stdout.fnmatch_lines(["1 of 3 explored runs failed; the first was future_proof:fields *"])
 
 
+def test_a_product_in_a_process_of_its_own_is_explored(run: Run) -> None:
+    result = run("""
+import subprocess, sys
+
+PRODUCT = '''
+import json, os, urllib.request
+headers = {"authorization": "Bearer " + os.environ["GOBARE_TOKEN"], "content-type": "application/json"}
+sent = urllib.request.Request(os.environ["GOBARE_API"] + "/v1/sessions", b"{}", headers)
+with urllib.request.urlopen(sent, timeout=20) as answer:
+    assert "future_field" not in json.load(answer)
+'''
+
+@pytest.mark.gobare(explore=["future_proof:items", "future_proof:fields"])
+def test_it(gobare_env):
+    subprocess.run([sys.executable, "-S", "-c", PRODUCT], check=True, timeout=60, stderr=subprocess.DEVNULL)
+""")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["1 of 2 explored runs failed; the first was future_proof:fields"])
+
+
+def test_a_test_that_stops_its_emulator_is_explored_no_further(run: Run) -> None:
+    result = run("""
+@pytest.mark.gobare(explore=["race", "future_proof:items"])
+def test_it(gobare):
+    open_session(gobare)
+    gobare.stop()
+""")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["test_it.py::test_it: run again once"])
+
+
 def test_a_variant_outlives_a_reset_in_the_test(run: Run) -> None:
     result = run("""
 @pytest.mark.gobare(explore="future_proof:fields")

@@ -52,7 +52,7 @@ def test_a_suite_in_any_language_explores_with_a_setting_and_a_route(api: Api, h
     )
     for variant, outcome in zip(found, ("accepted", "already_resolved", "not_delivered", "not_found"), strict=True):
         handle.reset()
-        handle.settings.update(explore=variant)
+        handle.settings.update(explore=[variant])
         assert handle.exploration() == {"explore": [variant], "reached": False, "variants": []}
         assert answer(api) == outcome
         assert handle.exploration()["reached"] is True
@@ -75,7 +75,7 @@ def test_reached_tells_of_every_variant(api: Api, handle: Handle) -> None:
 
 
 def test_what_happened_in_a_deleted_session_is_explored_too(api: Api, gobare: Emulator) -> None:
-    gobare.settings.update(explore="resume_everywhere")
+    gobare.settings.update(explore=["resume_everywhere"])
     session_id = api.session({"input": "hello"})
     with api.stream(f"/v1/sessions/{session_id}/events", headers={"last-event-id": "0"}) as stream:
         stream.until("turn.ended")
@@ -85,7 +85,7 @@ def test_what_happened_in_a_deleted_session_is_explored_too(api: Api, gobare: Em
 
 
 def test_a_session_that_nobody_streamed_is_not_cut(api: Api, gobare: Emulator) -> None:
-    gobare.settings.update(explore="resume_everywhere")
+    gobare.settings.update(explore=["resume_everywhere"])
     one, other = api.session({"input": "hello"}), api.session({"input": "hello"})
     with api.stream(f"/v1/sessions/{one}/events", headers={"last-event-id": "0"}) as stream:
         stream.until("turn.ended")
@@ -119,13 +119,13 @@ def test_reads_alone_are_not_put_in_another_order(api: Api, gobare: Emulator) ->
 
 
 def test_the_emulator_takes_it_at_its_start() -> None:
-    with Emulator(explore="race:1:not_delivered") as emulator:
+    with Emulator(explore=["race:1:not_delivered"]) as emulator:
         assert answer(Api(emulator)) == "not_delivered"
         emulator.reset()
         assert answer(Api(emulator)) == "not_delivered"
 
 
-@pytest.mark.parametrize("wrong", ["race:1:lost", ["racing"], {"mode": "race"}, 3])
+@pytest.mark.parametrize("wrong", [["race:1:lost"], ["racing"], "race", 3])
 def test_a_wrong_setting_is_refused_by_name(gobare: Emulator, wrong: Any) -> None:
     with pytest.raises(Exception, match="`explore") as refused:
         gobare.settings.update(explore=wrong)
