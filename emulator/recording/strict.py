@@ -8,15 +8,22 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
+from emulator.api.operations import OPERATIONS
+from emulator.api.routes import Routes
+from emulator.api.shapes import kept, shape_of
 from emulator.differences import Difference, difference_line, differences, path_text
 from emulator.recording.references import REFERENCE
 from emulator.recording.secrets import PLACEHOLDER
+from emulator.refusals import Refusal
 
 if TYPE_CHECKING:
+    from emulator.api.operations import Operation
+    from emulator.api.shapes import Shape
     from emulator.domain.session import Session
     from emulator.recording.document import Recording
     from emulator.runtime.playback import Written
@@ -41,6 +48,7 @@ class Expected:
     body: Any
     has_body: bool
     answer: Any
+    shape: Shape | None
 
 
 class Strict:
@@ -56,6 +64,7 @@ class Strict:
         self._keys: set[tuple[str, str, str]] = set()
         self._turns, self._calls = _ordinals(recording)
         seen: set[tuple[str, str, str]] = set()
+        routes = Routes(OPERATIONS)
         for entry in recording.exchanges():
             if entry["verb"] in _READS or entry["status"] in _AGAIN or entry.get("cut"):
                 continue
@@ -66,7 +75,13 @@ class Strict:
                 seen.add((entry["verb"], entry["path"], key))
             match = _SESSION.match(entry["path"])
             expected = Expected(
-                entry["line"], entry["verb"], entry["path"], entry.get("body"), "body" in entry, entry.get("answer")
+                entry["line"],
+                entry["verb"],
+                entry["path"],
+                entry.get("body"),
+                "body" in entry,
+                entry.get("answer"),
+                _shape(routes, entry["verb"], entry["path"]),
             )
             self._expected.setdefault(match[1] if match else None, deque()).append(expected)
 
@@ -83,10 +98,19 @@ class Strict:
         session_id = match[1] if match else None
         group = None if session_id is None else self._reference(session_id)
         queue = self._expected.get(group, deque()) if session_id is None or group is not None else deque()
-        place = next((n for n, one in enumerate(islice(queue, _AHEAD)) if self._same_place(one, written)), None)
-        if place is None:
+        same = [n for n, one in enumerate(islice(queue, _AHEAD)) if self._same_place(one, written)]
+        if not same:
             self._unexpected(written, session_id, queue)
             return
+        place = same[0]
+        if session_id is None:
+            # Sessions are made in whatever order: what fits is the one that was meant.
+            fitting = next((n for n in same if not self._differences(queue[n], written, None)), None)
+            if fitting is not None:
+                expected = queue[fitting]
+                del queue[fitting]
+                self._compare(expected, written, None)
+                return
         for _ in range(place):
             self._missing(queue.popleft(), self._findings)
         self._compare(queue.popleft(), written, session_id)
@@ -105,14 +129,23 @@ class Strict:
         session = None
         if written.organization is not None and session_id is not None:
             session = written.organization.find(session_id)
-        if expected.has_body or written.body is not None:
-            recorded = self._resolved(expected.body, written.body, session)
-            found = [one for one in differences(recorded, written.body) if not self._is_free(one)]
-            if found:
-                self._different(expected, written, session_id, found)
+        if found := self._differences(expected, written, session, bind=True):
+            self._different(expected, written, session_id, found)
         if isinstance(expected.answer, dict) and isinstance(written.answer, dict):
             # Whatever was made has its id from here on.
             self._bind(expected.answer.get("id"), written.answer.get("id"))
+
+    def _differences(
+        self, expected: Expected, written: Written, session: Session | None, *, bind: bool = False
+    ) -> list[Difference]:
+        """Where a body is not the recorded one. With `bind`, ids seen for the first time are kept."""
+        if not expected.has_body and written.body is None:
+            return []
+        before = dict(self._ids)
+        recorded = self._resolved(expected.body, written.body, session)
+        if not bind:
+            self._ids = before
+        return [one for one in differences(recorded, written.body) if not self._is_free(one)]
 
     def _same_place(self, expected: Expected, written: Written) -> bool:
         if expected.verb != written.verb:
@@ -153,7 +186,9 @@ class Strict:
             if known is not None:
                 recorded = recorded.replace(part, known)
             elif found is not None:
-                self._bind(part, found[n + 1])
+                # Which secret it is does not count, and none is kept.
+                if REFERENCE.fullmatch(part):
+                    self._bind(part, found[n + 1])
                 recorded = recorded.replace(part, found[n + 1])
         return recorded
 
@@ -180,7 +215,12 @@ class Strict:
         return any(pattern.match(text) for pattern in self._free)
 
     def _different(self, expected: Expected, written: Written, session_id: str | None, found: list[Difference]) -> None:
-        told = [one.as_json() for one in found]
+        # As the journal shows it: what was sent may be a secret.
+        shown = kept(expected.shape, written.body)
+        told = [
+            replace(one, actual=_at(shown, one.path)).as_json() if one.actual is not None else one.as_json()
+            for one in found
+        ]
         head = f"{self._name}, line {expected.line}, {_shown(expected)}: the client sent something else"
         lines = [head, *(f"      {difference_line(one)}" for one in told)]
         self._findings.append(
@@ -228,12 +268,34 @@ class Strict:
         )
 
 
+def _at(value: Any, path: tuple[str | int, ...]) -> Any:
+    """What is at a place of a body, as far as it is shown."""
+    for part in path:
+        match value:
+            case dict() if part in value:
+                value = value[part]
+            case list() if isinstance(part, int) and part < len(value):
+                value = value[part]
+            case _:
+                return value
+    return value
+
+
 def _shown(expected: Expected) -> str:
     """A recorded write in a few words."""
     events = expected.body.get("events") if isinstance(expected.body, dict) else None
     first = events[0] if isinstance(events, list) and events and isinstance(events[0], dict) else {}
     kind = f" ({first['type']})" if "type" in first else ""
     return f"{expected.verb} {expected.path}{kind}"
+
+
+def _shape(routes: Routes[Operation], verb: str, path: str) -> Shape | None:
+    """The shape of what is sent there."""
+    try:
+        operation, _ = routes.find(verb, quote(path).encode())
+    except Refusal:
+        return None
+    return None if operation.request is None else shape_of(operation.request.model)
 
 
 def _pattern(path: str) -> re.Pattern[str]:

@@ -193,6 +193,28 @@ def test_refusals_that_have_a_client_try_again_do_not_count(play: Callable[..., 
     assert play(other, first=first) == []
 
 
+def test_sessions_made_in_another_order_are_told_apart_by_what_they_are_made_of(
+    play: Callable[..., list[dict[str, Any]]],
+) -> None:
+    def first(api: Api, titles: tuple[str, ...] = ("one", "two", "three")) -> None:
+        for title in titles:
+            session = api.session({"title": title})
+            api.patch(f"/v1/sessions/{session}", {"title": f"{title}, again"})
+
+    assert play(lambda api: first(api, ("three", "one", "two")), first=first) == []
+
+
+def test_no_secret_is_in_a_difference(play: Callable[..., list[dict[str, Any]]]) -> None:
+    def first(api: Api, *extra: dict[str, Any]) -> None:
+        session = api.session()
+        api.put(f"/v1/sessions/{session}/tools", {"tools": [DOCS, *extra]})
+
+    other = {"type": "mcp", "name": "wiki", "url": "https://wiki.test", "headers": {"x-team": "hunter2 hunter2"}}
+    (found,) = play(lambda api: first(api, other), first=first)
+    assert found["differences"][0]["path"] == "tools[1]"
+    assert "hunter2" not in str(found)
+
+
 def test_played_freely_nothing_of_it_is_reported(gobare: Emulator, tmp_path: Path) -> None:
     gobare.agent(agent)
     with Recorded(gobare, tmp_path / "free.jsonl") as recorder:
