@@ -43,6 +43,13 @@ def record(parser: Parser, arguments: list[str]) -> int:
     parser.add_argument(
         "--free", metavar="PATH", action="append", default=[], help="a body field strict playback passes over; repeat"
     )
+    parser.add_argument(
+        "--match",
+        metavar="order|labels",
+        choices=("order", "labels"),
+        help="how sessions are known when it is played: by the order of their creation (default), or by title and "
+        "metadata, where these are a session's own",
+    )
     options = parser.parse(arguments)
     _check(options)
     port = port_number(options.port, PORT)
@@ -55,7 +62,13 @@ def record(parser: Parser, arguments: list[str]) -> int:
         raise Wrong(not_bound(options.host, port, error)) from None
     try:
         recording = RecordingServer(
-            bound, options.upstream, options.out, safe=options.safe, secret=options.secret, free=options.free
+            bound,
+            options.upstream,
+            options.out,
+            safe=options.safe,
+            secret=options.secret,
+            free=options.free,
+            match=options.match,
         )
     except OSError as error:
         bound.close()

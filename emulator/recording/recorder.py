@@ -70,9 +70,13 @@ class Exchange:
 
 
 class Recorder:
-    """Keeps a recording. `free` are paths of body fields that strict playback does not compare."""
+    """Keeps a recording.
 
-    def __init__(self, writer: Writer, secrets: Secrets, free: Sequence[str] = ()) -> None:
+    `free` are paths of body fields that strict playback does not compare; with `match` `labels` sessions are known
+    by their title and metadata when it is played.
+    """
+
+    def __init__(self, writer: Writer, secrets: Secrets, free: Sequence[str] = (), match: str | None = None) -> None:
         self._writer = writer
         self.secrets = secrets
         self.references = References()
@@ -91,7 +95,8 @@ class Recorder:
         self.deleted: set[str] = set()
         # Told of each event that was kept, as it came.
         self.listeners: list[Callable[[dict[str, Any]], None]] = []
-        self._writer.write({"recording": VERSION, "emulator": __version__, "free": list(free)})
+        header = {"recording": VERSION, "emulator": __version__, "free": list(free)}
+        self._writer.write({**header, **({} if match is None else {"match": match})})
 
     # Exchanges
 

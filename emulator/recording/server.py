@@ -29,7 +29,8 @@ class RecordingServer:
     """Records what passes between `bound` and `upstream` into the file `out`, from `start` to `stop`.
 
     `safe` and `secret` are names of placeholders, `free` paths of body fields that strict playback does not
-    compare, `ceiling` the largest artifact, in bytes, whose content is kept.
+    compare, `ceiling` the largest artifact, in bytes, whose content is kept. `match` is as for
+    `Recorder`.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class RecordingServer:
         safe: Sequence[str] = (),
         secret: Sequence[str] = (),
         free: Sequence[str] = (),
+        match: str | None = None,
         ceiling: int = CEILING,
     ) -> None:
         self.bound = bound
@@ -52,7 +54,7 @@ class RecordingServer:
         self.secrets = Secrets(safe, secret)
         # Open from here to `stop`.
         file = Path(out).open("wb")  # noqa: SIM115
-        self._recorder = Recorder(Writer(file), self.secrets, free)
+        self._recorder = Recorder(Writer(file), self.secrets, free, match)
 
     def incomplete(self) -> list[tuple[str, str]]:
         """What could not be recorded, and why."""

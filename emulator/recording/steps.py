@@ -19,7 +19,7 @@ from emulator.refusals import CATALOGUE
 from emulator.wire.steps import PARALLEL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from emulator.recording.document import Recording
     from emulator.recording.story import SessionStory
@@ -42,10 +42,7 @@ def scenario_of(recording: Recording, name: str = "recording") -> dict[str, Any]
     """A scenario document that plays what the agent of a recording did, turn by turn."""
     story = Story(recording)
     tools = _Tools(story)
-    agent = []
-    for session in story.sessions:
-        for number, turn in enumerate(_turns(story, session, tools), start=1):
-            agent.append({"when": {"session": session.number, "turn": number}, "do": turn or [{"wait": 0}]})
+    agent = [rule for rule, _ in _rules(story, tools)]
     mcp: dict[str, Any] = {}
     for server in story.servers:
         described: dict[str, Any] = {}
@@ -59,6 +56,20 @@ def scenario_of(recording: Recording, name: str = "recording") -> dict[str, Any]
         if described:
             mcp[server] = described
     return {"scenario": name, **({"mcp": mcp} if mcp else {}), "agent": agent}
+
+
+def _rules(story: Story, tools: _Tools) -> list[tuple[dict[str, Any], str | None]]:
+    """A rule for each turn, with the message it answered."""
+    labels = [(session.title, session.metadata) for session in story.sessions]
+    rules: list[tuple[dict[str, Any], str | None]] = []
+    for session, label in zip(story.sessions, labels, strict=True):
+        when: dict[str, Any] = {"session": session.number}
+        if story.by_labels and any(label) and labels.count(label) == 1:
+            when = {name: value for name, value in zip(("title", "metadata"), label, strict=True) if value}
+        for number, turn in enumerate(_turns(story, session, tools), start=1):
+            message = session.messages[number - 1] if number <= len(session.messages) else None
+            rules.append(({"when": {**when, "turn": number}, "do": turn or [{"wait": 0}]}, message))
+    return rules
 
 
 class _Tools:
@@ -359,17 +370,14 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def messages(recording: Recording) -> dict[tuple[int, int], str]:
-    """The recorded message of each (session, turn)."""
-    return {
-        (session.number, turn): message
-        for session in Story(recording).sessions
-        for turn, message in enumerate(session.messages, start=1)
-    }
+def messages(recording: Recording) -> list[str | None]:
+    """The recorded message each rule of its scenario answers."""
+    story = Story(recording)
+    return [message for _, message in _rules(story, _Tools(story))]
 
 
-def as_yaml(document: Mapping[str, Any], told: Mapping[tuple[int, int], str]) -> str:
-    """A scenario as a file to be edited. `told` has the recorded message of each (session, turn)."""
+def as_yaml(document: Mapping[str, Any], told: Sequence[str | None]) -> str:
+    """A scenario as a file to be edited. `told` has the recorded message of each rule."""
     # Imported here: it costs a start that has no YAML file a tenth of a second.
     import yaml
 
@@ -389,8 +397,7 @@ def as_yaml(document: Mapping[str, Any], told: Mapping[tuple[int, int], str]) ->
 
     head = {key: value for key, value in document.items() if key != "agent"}
     parts = [dumped(head), "agent:\n" if document["agent"] else "agent: []\n"]
-    for rule in document["agent"]:
-        message = told.get((rule["when"]["session"], rule["when"]["turn"]))
+    for rule, message in zip(document["agent"], told, strict=True):
         if message is not None:
             line = " ".join(message.split())
             parts.append(f"  # {line if len(line) <= 100 else line[:99] + '…'}\n")

@@ -26,6 +26,8 @@ class SessionStory:
     messages: list[str] = field(default_factory=list)
     # The mode and the rules each turn began with, and those of now.
     governed: list[tuple[str, list[dict[str, Any]]]] = field(default_factory=list)
+    title: str | None = None
+    metadata: dict[str, str] = field(default_factory=dict)
     mode: str = "auto"
     rules: list[dict[str, Any]] = field(default_factory=list)
     servers: list[str] = field(default_factory=list)
@@ -51,6 +53,8 @@ class Story:
         self.settled = {
             str(entry["turn"]): entry for entry in recording.entries if "turn" in entry and "status" in entry
         }
+        # Sessions are known by title and metadata, where these are their own, rather than by number.
+        self.by_labels = recording.header.get("match") == "labels"
         self.lost = _lost(recording)
         self.answered = _answered(recording)
         self._contents = _contents(recording)
@@ -154,6 +158,7 @@ class Story:
     def _add(self, made: dict[str, Any], servers: list[str]) -> SessionStory:
         self._made += 1
         session = SessionStory(str(made.get("id")), self._made, servers=servers)
+        session.title, session.metadata = made.get("title"), _object(made.get("metadata"))
         self.sessions.append(session)
         self._by_ref[session.ref] = session
         session.events = self._events.get(session.ref, [])

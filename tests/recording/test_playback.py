@@ -112,6 +112,25 @@ def test_a_message_beyond_the_recording_is_unmatched_and_says_so(recording: Path
     gobare.reset()
 
 
+def test_sessions_are_known_by_their_labels_where_that_was_asked_for(gobare: Emulator, tmp_path: Path) -> None:
+    @gobare.agent
+    async def agent(turn: Any) -> None:
+        await turn.say(f"for {turn.session.metadata['tenant']}")
+
+    def start(api: Api, *tenants: str) -> list[str]:
+        sessions = [api.session({"metadata": {"tenant": tenant}}) for tenant in tenants]
+        for session in sessions:
+            api.say(session, "hello")
+        return [str(api.items(session)[-1]["content"]) for session in sessions]
+
+    path = tmp_path / "tenants.jsonl"
+    with Recorded(gobare, path, {"match": "labels"}) as recorder:
+        start(recorder.api, "acme", "globex")
+    gobare.reset()
+    gobare.load(path)
+    assert start(Api(gobare), "globex", "acme") == ["for globex", "for acme"]
+
+
 STRANGER = """
 import pytest
 

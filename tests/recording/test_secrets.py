@@ -1,0 +1,96 @@
+"""What is taken for a secret, and what for words."""
+
+from __future__ import annotations
+
+import pytest
+
+from emulator.recording.references import References
+from emulator.recording.secrets import Secrets, looks_like_a_credential
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Zk3jQ9vX2mPl8RtY6wBn4HsD",
+        "d41d8cd98f00b204e9800998ecf8427e",
+        "9Xk2-Lm4pQ_7rT1vW8yZ3aB6cD5eF0gH",
+        "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+        "c2VjcmV0LXZhbHVlLW9mLXNvbWVib2R5LTEyMzQ1Njc4OTA=",
+    ],
+)
+def test_a_run_of_characters_that_looks_drawn_is_suspected(text: str) -> None:
+    assert looks_like_a_credential(text)
+    secrets = Secrets()
+    assert text not in secrets.text(f"it is {text}, you see", ("a", "b"))
+    assert list(secrets.suspected) == ["a_b"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/workspace/outputs/quarterly-report-2026-Q3.md",
+        "claude-sonnet-4-6-20250101",
+        "internal_error_of_the_sandbox_at_12_30",
+        "a sentence with no secret in it, however long it may be, and https://docs.example.com/a/b/c?page=12",
+        "SessionCreateRequestValidationError",
+        "123e4567-e89b-42d3-a456-426614174000",
+        "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+        "1767225600000",
+        "the token count is 12000, the secret: patience",
+        "2026-01-01T00:00:00Z",
+    ],
+)
+def test_words_paths_and_names_are_not(text: str) -> None:
+    secrets = Secrets()
+    assert secrets.text(text, ("a",)) == text
+    assert secrets.suspected == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gbr_pat_emulator",
+        "sk-ant-abcdef0123456789abcdef",
+        "ghp_abcdefghij0123456789",
+        "AKIAIOSFODNN7EXAMPLE",
+        "https://user:hunter2@example.com/",
+        "Authorization: Bearer abc12345",
+        "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
+    ],
+)
+def test_what_has_the_form_of_a_credential_is_replaced_without_a_word(text: str) -> None:
+    secrets = Secrets()
+    assert "{{secret:a}}" in secrets.text(text, ("a",))
+    assert secrets.suspected == {}
+
+
+def test_one_value_has_one_name_and_two_values_have_two() -> None:
+    secrets = Secrets()
+    assert (
+        secrets.field("Bearer one-secret", ("tools", "docs", "authorization")) == "{{secret:tools_docs_authorization}}"
+    )
+    assert secrets.text("I sent one-secret to them", ("x",)) == "I sent {{secret:tools_docs_authorization}} to them"
+    assert secrets.field("two-secret", ("tools", "docs", "authorization")) == "{{secret:tools_docs_authorization_2}}"
+
+
+def test_a_placeholder_somebody_wrote_hides_nothing() -> None:
+    secrets = Secrets()
+    text = secrets.text("{{secret:Zk3jQ9vX2mPl8RtY6wBn4HsD}}", ("a",))
+    assert "Zk3j" not in text
+
+
+def test_a_name_is_not_made_of_a_secret() -> None:
+    secrets = Secrets()
+    secrets.text("Ab3jQ9vX2mPl8RtY6wBn4HsD", ("metadata", "Zk3jQ9vX2mPl8RtY6wBn4HsD"))
+    assert list(secrets.suspected.items()) == [("metadata_hidden", "metadata › …")]
+
+
+def test_an_id_has_one_reference_in_paths_fields_and_texts() -> None:
+    references = References()
+    references.learn_in({"object": "turn", "id": "turn_0123456789abcdef", "session_id": "s-1"}, answer=True)
+    assert references.text("turn_0123456789abcdef") == "<turn 1>"
+    assert references.text("see turn_0123456789abcdef, of s-1") == "see <turn 1>, of s-1"
+    assert references.text("s-1") == "<session 1>"
+    references.learn_in({"agent": {"id": "desk"}}, answer=False)
+    assert references.text("desk") == "desk", "a client may name an agent by its name"
+    assert references.learn("me", "token") is None
