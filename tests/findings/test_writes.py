@@ -106,16 +106,41 @@ def test_a_message_that_is_worked_on_is_sent_again(gobare: Emulator, api: Api) -
     assert found(gobare) == {"written-twice": evidence(ids(first, again), session_id=session_id, turn_id=turn_id)}
 
 
-@pytest.mark.parametrize("how", ["key", "another", "another session", "later", "done"])
+@pytest.mark.gobare(queue_limit=0)
+def test_another_message_is_no_retry(gobare: Emulator, api: Api) -> None:
+    _, session_id = parked(api)
+    for text in ("and then", "or rather"):
+        assert api.say(session_id, text).code == "queue_full"
+    assert found(gobare) == {}
+
+
+@pytest.mark.gobare(rates="published")
+def test_the_tries_of_one_call_are_one_finding(gobare: Emulator, api: Api) -> None:
+    tries = [_spent(api), *(api.post("/v1/sessions", {}) for _ in range(2))]
+    assert found(gobare) == {"retry-too-soon": evidence(ids(*tries))}
+
+
+def test_what_was_not_delivered_may_be_said_again(gobare: Emulator, api: Api) -> None:
+    gobare.load({"agent": [{"otherwise": [{"call": {"function": "lookup", "lose": True}}]}]})
+    session_id = api.session({"agent": {"tools": [LOOKUP]}})
+    api.say(session_id, "Refund order 42")
+    assert api.answer(session_id, api.actions(session_id)[0]).json["outcome"] == "not_delivered"
+    api.say(session_id, "Refund order 42")
+    assert found(gobare) == {}
+
+
+@pytest.mark.parametrize("how", ["key", "keys", "another", "another session", "later", "done"])
 def test_a_message_is_sent_once_or_meant_twice(gobare: Emulator, api: Api, how: str) -> None:
     _, session_id = parked(api)
-    headers = {"Idempotency-Key": "refund-42"} if how == "key" else {}
+    headers = {"Idempotency-Key": "refund-42"} if how in ("key", "keys") else {}
     if how == "done":
         # The first is not worked on any more when it is sent again.
         gobare.load({"agent": [{"otherwise": [{"say": "Done."}]}]})
         api.send(session_id, {"type": "input.cancel"})
     api.say(session_id, "Refund order 42", headers=headers)
     match how:
+        case "keys":
+            headers = {"Idempotency-Key": "refund-42-again"}
         case "another session":
             session_id = parked(api)[1]
         case "later":

@@ -12,6 +12,7 @@ from emulator.domain.findings.view import (
     ITEMS,
     POLLS,
     SESSION,
+    SHOWN,
     TURN,
     TURNS,
     Finding,
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from emulator.domain.findings.record import Exchange, Happening
     from emulator.domain.findings.view import SessionSeen, TurnSeen, View
 
-# As many request ids as one reads.
-_SHOWN: Final = 10
 _TURN_NOTICES: Final = frozenset({"turn.completed", "turn.failed", "session.idle", "session.failed"})
 
 
@@ -36,7 +35,7 @@ def previous_answer(view: View) -> Iterator[Finding]:
             if said.facts.event == "input.message":
                 stale = _stale(view, session, said, following)
                 if stale:
-                    ids = [said.request_id, *(read.request_id for read in stale[-_SHOWN:])]
+                    ids = [said.request_id, *(read.request_id for read in stale[-SHOWN:])]
                     yield Finding("previous-answer-taken", ids, session_id=session.id, turn_id=said.facts.turn_id)
 
 
@@ -96,7 +95,7 @@ def polled_turn(view: View) -> Iterator[Finding]:
                 if read.verb == "GET" and read.ok and read.path in (TURN, TURNS) and _about(read, turn)
             ]
             if len(polls) >= POLLS and not view.action_seen(session, asked):
-                ids = [read.request_id for read in polls[:_SHOWN]]
+                ids = [read.request_id for read in polls[:SHOWN]]
                 yield Finding("polled-turn-only", ids, session_id=session.id, turn_id=turn.id, call_id=asked.ref)
 
 
@@ -131,7 +130,7 @@ def not_delivered(view: View) -> Iterator[Finding]:
                     polls.setdefault(later.path, []).append(later.request_id)
             most = max((polls.get(path, []) for path in (SESSION, TURN, TURNS, ITEMS)), key=len)
             if len(most) >= POLLS:
-                ids = [answer.request_id, *most[:_SHOWN]]
+                ids = [answer.request_id, *most[:SHOWN]]
                 call_id = answer.facts.call_id
                 yield Finding(
                     "waited-after-not-delivered", ids, session.id, turn_id=answer.facts.turn_id, call_id=call_id
@@ -153,7 +152,7 @@ def empty_artifacts(view: View) -> Iterator[Finding]:
                 if _taken(view, session, read, turn_id):
                     found.setdefault(turn_id, []).append(read.request_id)
         for turn_id, ids in found.items():
-            yield Finding("empty-artifacts-taken", ids[:_SHOWN], session_id=session.id, turn_id=turn_id)
+            yield Finding("empty-artifacts-taken", ids[:SHOWN], session_id=session.id, turn_id=turn_id)
 
 
 def _taken(view: View, session: SessionSeen, read: Exchange, turn_id: str) -> bool:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # How many reads make a poll: one or two may be under way when things change.
 POLLS: Final = 3
+# As many request ids as one reads.
+SHOWN: Final = 10
 
 SESSIONS: Final = "/v1/sessions"
 SESSION: Final = "/v1/sessions/{session_id}"

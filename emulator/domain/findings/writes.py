@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from emulator.domain.findings.view import EVENTS, SESSION, SESSIONS, Finding
+from emulator.domain.findings.view import EVENTS, SESSION, SESSIONS, SHOWN, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,13 +49,14 @@ def project_limit(view: View) -> Iterator[Finding]:
 
 def _refused_twice(refused: list[Exchange]) -> Iterator[Finding]:
     if len(refused) > 1:
-        ids = [exchange.request_id for exchange in refused]
+        ids = [exchange.request_id for exchange in refused[:SHOWN]]
         yield Finding("project-limit-retried", ids, session_id=refused[0].session_id)
 
 
 def too_soon(view: View) -> Iterator[Finding]:
     """A call repeated before the `Retry-After` of its refusal had passed, and nothing having come to help it."""
     waiting: dict[tuple[str, str, int], Exchange] = {}
+    early: dict[tuple[str, str, int], list[Exchange]] = {}
     for exchange in view.exchanges:
         call = (exchange.token_id, exchange.verb, exchange.place)
         refused = waiting.get(call)
@@ -64,13 +65,15 @@ def too_soon(view: View) -> Iterator[Finding]:
             if exchange.arrived[0] < refused.answered[0]:
                 continue
             del waiting[call]
-            early = exchange.after(refused) < (refused.retry_after or 0) * 1000 - _EARLY
-            if early and not _helped(view, refused, exchange):
-                yield Finding(
-                    "retry-too-soon", [refused.request_id, exchange.request_id], session_id=exchange.session_id
-                )
+            left = (refused.retry_after or 0) * 1000 - exchange.after(refused)
+            if left > _EARLY and not _helped(view, refused, exchange):
+                tries = early.setdefault(call, [])
+                tries += [refused, exchange] if refused not in tries[-1:] else [exchange]
         if exchange.retry_after is not None:
             waiting[call] = exchange
+    for tries in early.values():
+        ids = [exchange.request_id for exchange in tries[:SHOWN]]
+        yield Finding("retry-too-soon", ids, session_id=tries[0].session_id)
 
 
 def _helped(view: View, refused: Exchange, again: Exchange) -> bool:
@@ -124,15 +127,15 @@ def _said_twice(view: View, session: SessionSeen) -> Iterator[Finding]:
 
 def key_reused(view: View) -> Iterator[Finding]:
     """A key that brought back the answer to another body."""
-    first: dict[tuple[str, str, int, int], Exchange] = {}
+    used: dict[tuple[str, str, int, int], list[Exchange]] = {}
     for exchange in view.exchanges:
-        if exchange.key is None or not exchange.ok:
-            continue
-        scope = (exchange.token_id, exchange.verb, exchange.place, exchange.key)
-        known = first.setdefault(scope, exchange)
-        if known.digest != exchange.digest:
-            ids = [known.request_id, exchange.request_id]
-            yield Finding("key-reused", ids, session_id=known.session_id)
+        if exchange.key is not None and exchange.ok:
+            scope = (exchange.token_id, exchange.verb, exchange.place, exchange.key)
+            used.setdefault(scope, []).append(exchange)
+    for first, *again in used.values():
+        others = [exchange.request_id for exchange in again if exchange.digest != first.digest]
+        if others:
+            yield Finding("key-reused", [first.request_id, *others][:SHOWN], session_id=first.session_id)
 
 
 def answers(view: View) -> Iterator[Finding]:
