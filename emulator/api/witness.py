@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from emulator.runtime.watcher import Watcher
 
 _ID_LENGTH: Final = 36
+# How many turns back one may still be waiting for its files.
+_RECENT: Final = 50
 
 
 def note(watcher: Watcher, entry: Entry, operation: Operation, call: Call) -> None:
@@ -171,7 +173,7 @@ def _artifacts(call: Call, content: dict[str, Any]) -> Facts:
     if session is None or call.world.settings.publication == "fails":
         return NO_FACTS
     wanted = call.query.get("turn_id")
-    pending = [turn.id for turn in session.turns if turn.artifacts == "pending" and turn.leaving]
+    pending = [turn.id for turn in session.turns[-_RECENT:] if turn.artifacts == "pending" and turn.leaving]
     return Facts(unpublished=tuple(turn_id for turn_id in pending if wanted in (None, turn_id)))
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -104,6 +107,25 @@ def test_a_message_that_is_worked_on_is_sent_again(gobare: Emulator, api: Api) -
     first, again = api.say(session_id, "Refund order 42"), api.say(session_id, "Refund order 42")
     turn_id = api.turns(session_id)[2]["id"]
     assert found(gobare) == {"written-twice": evidence(ids(first, again), session_id=session_id, turn_id=turn_id)}
+
+
+def test_what_a_call_collided_with_may_be_over_sooner(gobare: Emulator, api: Api) -> None:
+    reached, go = threading.Event(), asyncio.Event()
+
+    @gobare.agent
+    async def agent(turn: Turn) -> None:
+        reached.set()
+        await go.wait()
+
+    key = {"Idempotency-Key": "job-7"}
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(api.post, "/v1/sessions", {"input": "go"}, headers=key)
+        assert reached.wait(5)
+        assert api.post("/v1/sessions", {"input": "go"}, headers=key).code == "conflict"
+        gobare.loop.loop.call_soon_threadsafe(go.set)
+        assert first.result(timeout=5).status == 201
+    assert api.post("/v1/sessions", {"input": "go"}, headers=key).status == 201
+    assert found(gobare) == {}
 
 
 @pytest.mark.gobare(queue_limit=0)

@@ -6,7 +6,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from emulator.domain.findings.view import (
-    ANSWERED,
     ARTIFACTS,
     ASKED,
     ITEMS,
@@ -66,17 +65,13 @@ def _stale(view: View, session: SessionSeen, said: Exchange, following: Exchange
     if not stale or any(view.covered(answer) for answer in answers):
         return []
     seen = [*turn.inside, *(() if turn.end is None else (turn.end,))]
-    if any(_streamed(view, happening) for happening in seen) or view.told(session.id, _TURN_NOTICES, turn.begin.at):
+    if any(view.streamed(happening) for happening in seen) or view.told(session.id, _TURN_NOTICES, turn.begin.at):
         return []
     return stale
 
 
 def _runs(turn: TurnSeen, read: Exchange) -> bool:
     return turn.end is None or read.n < turn.end.n
-
-
-def _streamed(view: View, happening: Happening) -> bool:
-    return any(watch.covers(happening) for watch in view.watches)
 
 
 def polled_turn(view: View) -> Iterator[Finding]:
@@ -105,10 +100,8 @@ def _about(read: Exchange, turn: TurnSeen) -> bool:
 
 def _closed(session: SessionSeen, turn: TurnSeen, asked: Happening) -> float:
     """Where in the record a call was no longer waited for."""
-    ends = [h.n for h in session.happenings if h.type in ANSWERED and h.ref == asked.ref]
-    if turn.end is not None:
-        ends.append(turn.end.n)
-    return min(ends, default=float("inf"))
+    over = float("inf") if turn.end is None else turn.end.n
+    return min(session.closed.get(asked.ref, over), over)
 
 
 def not_delivered(view: View) -> Iterator[Finding]:
@@ -158,7 +151,7 @@ def empty_artifacts(view: View) -> Iterator[Finding]:
 def _taken(view: View, session: SessionSeen, read: Exchange, turn_id: str) -> bool:
     later = [other for other in session.later(read.n) if other.ok]
     published = [h for h in session.happenings if h.type == "artifact.created" and h.ref == turn_id]
-    if any(_streamed(view, happening) for happening in published):
+    if any(view.streamed(happening) for happening in published):
         return False
     for other in later:
         if other.verb != "GET" or not other.path.startswith(ARTIFACTS):

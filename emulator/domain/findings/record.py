@@ -123,14 +123,6 @@ class Watch:
         """Whether it may carry events of a session. Who joins a tree later is let pass."""
         return self.session_id in (None, session_id)
 
-    def covers(self, happening: Happening) -> bool:
-        """Whether its client was sent an event."""
-        return (
-            self.organization == happening.organization
-            and self.shows(happening.session_id)
-            and self.start < happening.seq <= self.sent
-        )
-
 
 Entry: TypeAlias = Exchange | Happening
 

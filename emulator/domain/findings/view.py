@@ -84,6 +84,11 @@ class SessionSeen:
     turns: list[TurnSeen] = field(default_factory=list)
     # The times of the oldest and the newest item of each page of them that was read.
     items: list[tuple[int, int]] = field(default_factory=list)
+    # Where in the record each call was no longer waited for.
+    closed: dict[str | None, int] = field(default_factory=dict)
+    # The times of the items that were read, and the seqs of the events that were sent, once they are asked for.
+    shown: list[tuple[int, int]] | None = None
+    sent: list[tuple[int, int]] | None = None
 
     def sends(self, event: str) -> Iterator[Exchange]:
         """The inputs of a type that were taken."""
@@ -137,9 +142,18 @@ class View:
 
     def covered(self, happening: Happening) -> bool:
         """Whether a client ever saw an event: on a stream, or as an item."""
-        if any(watch.covers(happening) for watch in self.watches):
-            return True
-        return any(first <= happening.at <= last for first, last in self.sessions[happening.session_id].items)
+        session = self.sessions[happening.session_id]
+        if session.shown is None:
+            session.shown = _merged(session.items)
+        return self.streamed(happening) or _within(session.shown, happening.at)
+
+    def streamed(self, happening: Happening) -> bool:
+        """Whether a client ever was sent an event on a stream."""
+        session = self.sessions[happening.session_id]
+        if session.sent is None:
+            watches = [watch for watch in self.watches if watch.organization == session.organization]
+            session.sent = _merged([(w.start + 1, w.sent) for w in watches if w.shows(session.id)])
+        return _within(session.sent, happening.seq)
 
     def told(self, session_id: str, types: frozenset[str], since: int) -> bool:
         """Whether a webhook of one of these types reached a client, about something at `since` or later."""
@@ -173,3 +187,21 @@ class View:
                 turn = None
             elif turn is not None:
                 turn.inside.append(happening)
+            if happening.type in ANSWERED:
+                session.closed.setdefault(happening.ref, happening.n)
+
+
+def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans of whole numbers, in order and apart from each other."""
+    merged: list[tuple[int, int]] = []
+    for first, last in sorted(spans):
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], last))
+        elif first <= last:
+            merged.append((first, last))
+    return merged
+
+
+def _within(spans: list[tuple[int, int]], number: int) -> bool:
+    place = bisect_right(spans, number, key=lambda span: span[0])
+    return place > 0 and number <= spans[place - 1][1]
