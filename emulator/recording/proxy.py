@@ -66,7 +66,7 @@ class Proxy:
         def whole() -> None:
             # Told of before the upstream has all of it: nothing it causes is seen before its secrets are known.
             if exchange is not None:
-                self._recorder.sent(exchange, kept.body(), kept.size)
+                self._tell(self._recorder.sent, exchange, kept.body(), kept.size)
 
         body = _Body(receive, kept, whole)
         has_body = "content-length" in headers or "transfer-encoding" in headers
@@ -79,7 +79,7 @@ class Proxy:
             response = await self._sent(body, self._upstream.send(scope["method"], path, sent, content))
         except _Gone:
             if exchange is not None:
-                self._recorder.answered(exchange, 0, {}, None, 0, cut=True)
+                self._tell(self._recorder.answered, exchange, 0, {}, None, 0, cut=True)
             raise
         except self._upstream.unreachable as error:
             # What the client wanted is kept all the same.
@@ -126,7 +126,7 @@ class Proxy:
         stream = response.headers.get("content-type", "").startswith("text/event-stream")
         answer = dict(response.headers.items())
         if exchange is not None and stream:
-            self._recorder.answered(exchange, response.status_code, answer, b"", 0, stream=True)
+            self._tell(self._recorder.answered, exchange, response.status_code, answer, b"", 0, stream=True)
         await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
         kept, frames, decoder = Kept(coding, _ANSWERED), Frames(), Decoder(coding)
         whole = False
@@ -139,14 +139,21 @@ class Proxy:
                     kept.add(chunk)
                 elif not self._watch.live(authorization):
                     for event in frames.feed(decoder.feed(chunk)):
-                        self._recorder.frame(event)
+                        self._tell(self._recorder.frame, event)
             whole = True
         finally:
             if exchange is not None and not stream:
                 more = {} if whole else {"cut": True}
                 body = kept.body() if whole else None
-                self._recorder.answered(exchange, response.status_code, answer, body, kept.size, **more)
+                self._tell(self._recorder.answered, exchange, response.status_code, answer, body, kept.size, **more)
         await send({"type": "http.response.body", "body": b""})
+
+    def _tell(self, what: Callable[..., None], *facts: Any, **more: Any) -> None:
+        """Tell the recorder. What it cannot keep is missed by the recording, and by nobody else."""
+        try:
+            what(*facts, **more)
+        except Exception as error:
+            self._recorder.incomplete("an exchange or an event", f"it could not be kept ({type(error).__name__})")
 
     async def _unreachable(self, send: Send, exchange: Exchange | None, error: Exception) -> None:
         request_id = self._ids.request()
@@ -160,7 +167,7 @@ class Proxy:
             (b"retry-after", b"1"),
         ]
         if exchange is not None:
-            self._recorder.answered(exchange, 502, {}, body, len(body), unreachable=True)
+            self._tell(self._recorder.answered, exchange, 502, {}, body, len(body), unreachable=True)
         await send({"type": "http.response.start", "status": 502, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 

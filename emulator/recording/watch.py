@@ -131,7 +131,10 @@ class Watch:
                 for event in frames.feed(decoder.feed(chunk)):
                     if isinstance(event.get("seq"), int):
                         cursor = event["seq"]
-                    self._recorder.frame(event)
+                    try:
+                        self._recorder.frame(event)
+                    except Exception as error:
+                        self._incomplete("an event", f"it could not be kept ({type(error).__name__})")
         finally:
             await response.aclose()
         return cursor

@@ -103,7 +103,8 @@ def script(emulator: Emulator) -> None:
     ):
         emulator.agent(agent, when={"message": {"matches": word}})
     emulator.agent(brief)
-    emulator.mcp.script("docs", ["down", "up"])
+    # The fifth connect follows a PUT of tools and shows nothing; the sixth would meet its outage if it were not seen.
+    emulator.mcp.script("docs", ["down", "up", "up", "up", "up", "down", "up"])
     emulator.mcp.script("vault", [{"state": "down", "reason": "fetch failed"}, "down", "up"])
 
 

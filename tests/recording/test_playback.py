@@ -36,6 +36,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
         async def agent(turn: Any) -> None:
             await turn.think("The function knows, says the agent, and so it is asked.")
             order = await turn.call("lookup_order", order_id="A-1")
+            await turn.think("So that is that.")
             await turn.say(f"It is {order.json()['status']}.")
 
         with Recorded(emulator, path) as recorder:
@@ -99,7 +100,7 @@ def test_what_the_agent_thought_is_shown_again(recording: Path, gobare: Emulator
         api.answer(session, api.actions(session)[0], '{"status": "lost"}')
         seen = frames.until("turn.ended")
     thought = "".join(frame.data["payload"]["delta"] for frame in seen if frame.type == "agent.thinking")
-    assert thought == "The function knows, says the agent, and so it is asked."
+    assert thought == "The function knows, says the agent, and so it is asked.So that is that."
 
 
 def test_a_message_beyond_the_recording_is_unmatched_and_says_so(recording: Path, gobare: Emulator) -> None:
