@@ -67,7 +67,7 @@ def judge(emulator: Emulator, item: pytest.Item, failed: bool) -> None:
     __tracebackhide__ = True
     if not emulator.running:
         return
-    emulator.run(_round(emulator))
+    emulator.run(let_streams_close(emulator))
     report = emulator.report()
     verdict = report["verdict"]
     lines = [] if failed else [line for line in verdict["failed"] if line["kind"] not in _TOLD]
@@ -81,7 +81,7 @@ def judge(emulator: Emulator, item: pytest.Item, failed: bool) -> None:
     item.stash.setdefault(LEFT, []).extend(verdict["left"])
 
 
-async def _round(emulator: Emulator) -> None:
+async def let_streams_close(emulator: Emulator) -> None:
     """Let the loop see which clients have closed their streams."""
     feed = emulator.socket.deployment.feed
     for _ in range(_ROUNDS):

@@ -40,6 +40,7 @@ def test_everything_that_can_be_left_over_is_told_by_its_kind(gobare: Emulator, 
             ],
         }
     )
+    api.post("/v1/webhooks", {"url": "https://hooks.example.com/x?key=canary"})
     session_id = api.session({"input": "go", "agent": {"tools": [LOOKUP]}})
     api.say(session_id, "and then")
     other = api.session({"input": "bye"})
@@ -47,7 +48,6 @@ def test_everything_that_can_be_left_over_is_told_by_its_kind(gobare: Emulator, 
     assert fork.status == 201, fork.raw
     api.session({"input": "what?"})
     api.post("/v1/agents", {"name": "helper", "instructions": "Be brief."})
-    api.post("/v1/webhooks", {"url": "https://hooks.example.com/x?key=canary"})
     preview = gobare.socket.deployment.world.organization("default").session(other).preview
     preview.published_url = "https://s-1.gobare.dev"
     with Api(gobare, "in-process").stream(f"/v1/sessions/{session_id}/events"):
@@ -65,6 +65,7 @@ def test_everything_that_can_be_left_over_is_told_by_its_kind(gobare: Emulator, 
         "agents",
         "webhooks",
         "previews",
+        "undelivered_webhooks",
     } <= found
     texts = "\n".join(line["text"] for line in left)
     assert f'nobody answered the call of "lookup" [{api.actions(session_id)[0]["call_id"]}]' in texts
@@ -73,6 +74,7 @@ def test_everything_that_can_be_left_over_is_told_by_its_kind(gobare: Emulator, 
     assert "scenario 's', agent[0].do[1] (say) was never reached" in texts
     assert 'agent[1]: message.contains: wanted "bye", was "what?"' in texts
     assert "is still queued" in texts
+    assert f"turn.completed of session {other} did not reach https://hooks.example.com/x; the delivery " in texts
     assert "is still waiting for somebody outside" in texts
     assert "canary" not in texts
 
@@ -126,6 +128,16 @@ def test_how_an_action_ended_that_nobody_answered(gobare: Emulator, api: Api) ->
     other = api.session({"input": "go", "agent": {"tools": [LOOKUP]}})
     api.delete(f"/v1/sessions/{other}")
     assert gobare.report()["answers"][-1]["outcome"] == "dropped"
+
+
+def test_an_answer_to_a_lost_call_is_told_as_not_delivered(gobare: Emulator, api: Api) -> None:
+    gobare.load({"agent": [{"otherwise": [{"call": {"function": "lookup", "lose": True}}]}]})
+    session_id = api.session({"input": "go", "agent": {"tools": [LOOKUP]}})
+    api.answer(session_id, api.actions(session_id)[0])
+    (answer,) = gobare.report()["answers"]
+    assert (answer["outcome"], answer["answered_by"]) == ("lost", None)
+    assert answer["at"] is not None
+    assert [tried["outcome"] for tried in answer["attempts"]] == ["not_delivered"]
 
 
 def test_an_action_the_agent_gave_up_is_withdrawn_for_good(gobare: Emulator, api: Api) -> None:

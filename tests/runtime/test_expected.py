@@ -273,5 +273,10 @@ def test_a_step_that_must_be_reached_fails_where_it_is_not(outside: Emulator) ->
         assert [line["text"] for line in gobare.report()["verdict"]["failed"]] == [
             "scenario 's', agent[0].otherwise[1] (say) must be reached, and was not"
         ]
+        gobare.settings.update(strict=True)
+        told = [line["kind"] for line in gobare.report()["verdict"]["failed"]]
+        assert told.count("required_steps") == 1
+        assert "unreached_steps" not in told
+        gobare.settings.update(strict=False)
         gobare.answer("x")
         assert gobare.report()["verdict"]["failed"] == []
