@@ -65,7 +65,7 @@ def expectations(missed: Sequence[Mapping[str, Any]]) -> str:
 def judge(emulator: Emulator, item: pytest.Item, failed: bool) -> None:
     """Fail a test for what was not reached and, where that is strict, for what it left over."""
     __tracebackhide__ = True
-    if not emulator.running:
+    if not emulator.running or emulator.loop.stuck is not None:
         return
     emulator.run(let_streams_close(emulator))
     report = emulator.report()
