@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import emulator.embedded  # noqa: F401 - loaded once here, not by each of the runs below
+# Loaded once here, not by each of the runs below.
+import emulator.embedded
+import emulator.exploration.explorer
+import emulator.exploration.plan  # noqa: F401
 from tests.exploration.programs import CLIENT
 
 if TYPE_CHECKING:

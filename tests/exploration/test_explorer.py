@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from emulator.exploration import explorer
+
 if TYPE_CHECKING:
     from tests.exploration.conftest import Run
 
@@ -77,8 +79,8 @@ def test_exploring_stops_when_its_time_is_up_and_says_so(run: Run) -> None:
 
 
 def test_a_client_that_does_not_come_to_an_end_is_found_and_ends(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("emulator.exploration.explorer._LEAST_SECONDS", 0.5)
-    monkeypatch.setattr("emulator.exploration.explorer._TIMES_AS_LONG", 0.5)
+    monkeypatch.setattr(explorer, "_LEAST_SECONDS", 0.5)
+    monkeypatch.setattr(explorer, "_TIMES_AS_LONG", 0.5)
     result = run("""
 @pytest.mark.gobare(explore="race")
 def test_it(gobare):
@@ -101,18 +103,19 @@ def test_it(gobare):
 
 
 def test_a_client_that_goes_on_in_spite_of_everything_is_ended(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("emulator.exploration.explorer._LEAST_SECONDS", 0.3)
-    monkeypatch.setattr("emulator.exploration.explorer._TIMES_AS_LONG", 0.5)
-    monkeypatch.setattr("emulator.exploration.explorer._LAST_SECONDS", 0.3)
+    monkeypatch.setattr(explorer, "_LEAST_SECONDS", 0.3)
+    monkeypatch.setattr(explorer, "_TIMES_AS_LONG", 0.5)
+    monkeypatch.setattr(explorer, "_LAST_SECONDS", 0.3)
     result = run("""
 @pytest.mark.gobare(explore="future_proof")
 def test_it(gobare):
     session = open_session(gobare)
     while "future_field" in session:
+        threading.Event().wait(0.05)
         try:
             call(gobare, "GET", f"/v1/sessions/{session['id']}")
         except Exception:
-            threading.Event().wait(0.01)
+            pass
 """)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["1 of 2 explored runs failed; the first was future_proof:fields *"])

@@ -58,10 +58,11 @@ def test_a_suite_in_any_language_explores_with_a_setting_and_a_route(api: Api, h
         assert handle.exploration()["reached"] is True
 
 
-def test_a_setting_that_is_taken_back_leaves_an_ordinary_emulator(api: Api, handle: Handle) -> None:
+def test_a_setting_that_is_taken_back_leaves_an_ordinary_emulator(api: Api, gobare: Emulator, handle: Handle) -> None:
     handle.settings.update(explore=["race:1:not_delivered", "future_proof:items"])
     handle.settings.update(explore=["future_proof:fields"])
     handle.settings.update(explore=[])
+    assert gobare.socket.deployment.deliveries.widened is None
     assert answer(api) == "accepted"
     assert handle.exploration() == {"explore": [], "reached": False, "variants": []}
 

@@ -177,7 +177,9 @@ def test_what_a_run_prints_and_notes_is_told_once(run: Run, pytester: pytest.Pyt
     result = run(
         f"""
 {AGAIN}
-def test_it(gobare, record_property):
+def test_it(gobare, record_property, request):
+    if request.node.user_properties:
+        raise LookupError("of an earlier run")
     print("said", "once")
     record_property("noted", "once")
 """,
