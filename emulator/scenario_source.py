@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 BYTES: Final = 8 * 1024 * 1024
 # A recording has the files of its sessions in it.
-RECORDING_BYTES: Final = 64 * 1024 * 1024
+RECORDING_BYTES: Final = 32 * 1024 * 1024
 # YAML aliases let a small file stand for a huge document.
 NODES: Final = 200_000
 DEPTH: Final = 64

@@ -284,6 +284,7 @@ def test_it_serves_in_this_process_and_puts_everything_back(monkeypatch: pytest.
 
 LISTS: Final[dict[str, list[Any]]] = {
     "disabled_tools": ["browse"],
+    "explore": ["race"],
     "connections": [{"label": "Other", "connector": "openai", "model": "gpt"}],
     "profiles": [{"name": "staging", "is_default": True, "variable_count": 4}],
     "provider_answers": [{"key": "*-rejected", "outcome": "rejected", "message": "It was revoked."}],
@@ -310,6 +311,8 @@ def other(name: str, value: Any) -> Any:
         "off": "published",
         "next_turn": "next_workspace",
         "works": "fails",
+        "script": "strict",
+        "on": "off",
     }[value]
 
 
@@ -416,9 +419,10 @@ def test_an_interrupt_before_it_serves_ends_it_quietly(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), ("serve, demo, check, schema, openapi",)),
+        ((), ("serve, demo, record, scenario, check, schema, openapi",)),
         (("serv",), ("no such command", "Did you mean `serve`?")),
-        (("record",), ("no such command",)),
+        (("replay",), ("no such command",)),
+        (("record",), ("required", "--upstream")),
         (("serve", "--tokne", "x"), ("has no --tokne", "Did you mean `--token`?")),
         (("serve", "--disabled_tools", "x"), ("has no --disabled_tools", "Did you mean `--disabled-tools`?")),
         (("serve", "--pac", "instant"), ("has no --pac.", "Did you mean `--pace`?")),
@@ -598,7 +602,7 @@ def test_the_version() -> None:
 def test_help_names_every_command_and_serve_every_flag(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--help"]) == 0
     top = capsys.readouterr().out
-    for command in ("serve", "demo", "check", "schema", "openapi"):
+    for command in ("serve", "demo", "record", "scenario", "check", "schema", "openapi"):
         assert f"\n  {command} " in top
         with pytest.raises(SystemExit) as ended:
             cli.main([command, "--help"])
@@ -610,4 +614,3 @@ def test_help_names_every_command_and_serve_every_flag(capsys: pytest.CaptureFix
             for field in dataclasses.fields(Settings):
                 assert f"--{field.name.replace('_', '-')} " in flat
                 assert field.metadata["doc"] in flat
-    assert "record" not in top

@@ -188,9 +188,9 @@ def test_a_scenario_is_never_emptied_by_a_forgotten_body(gobare: Emulator, api: 
 
 
 def test_a_body_past_the_ceiling_is_refused(api: Api) -> None:
-    answer = api.request("PUT", "/_emulator/scenario", raw=b" " * (8 * 1024 * 1024 + 1), token=None)
+    answer = api.request("PUT", "/_emulator/scenario", raw=b" " * (32 * 1024 * 1024 + 1), token=None)
     assert (answer.status, answer.code) == (400, "invalid_request")
-    assert "8388608" in answer.message
+    assert "33554432" in answer.message
 
 
 def test_a_body_that_json_does_not_have_is_refused_without_http_too(gobare: Emulator) -> None:
