@@ -43,8 +43,11 @@ def test_a_session_is_recorded_until_a_signal_and_played_to_another_emulator(gob
             f"export GOBARE_API={recorder.url}\n",
             "export GOBARE_TOKEN='<your own token>'\n",
         ]
-        recorder.api.session({"input": "hello"})
-        assert recorder.stop(signal.SIGINT) == (0, "", "")
+        session = recorder.api.session({"input": "hello"})
+        with recorder.api.stream(f"/v1/sessions/{session}/events?last_event_id=0") as frames:
+            frames.until("turn.ended")
+            # A stream that is open, and a connection that is idle, hold nothing up.
+            assert recorder.stop(signal.SIGINT) == (0, "", "")
     said = gobare.transcript().last_message
     with Served("--scenario", str(out), "--mode", "strict", "--pace", "instant", "--clock", "virtual") as served:
         api = Api(cast("Emulator", Address(served.url, TOKEN)))
