@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from emulator import Emulator
-    from tests.support import Answer, Api
+    from tests.support import Answer, Api, Frames
 
 LOOKUP: dict[str, Any] = {"type": "function", "name": "lookup"}
 
@@ -39,3 +39,11 @@ def parked(api: Api, **agent: Any) -> tuple[Answer, str]:
     created = api.post("/v1/sessions", {"input": "go", "agent": {"tools": [LOOKUP], **agent}})
     assert created.status == 201, created.raw
     return created, created.json["id"]
+
+
+def close(gobare: Emulator, stream: Frames) -> None:
+    """Close a stream, and wait until the emulator has seen that."""
+    before = len(gobare.report()["open_streams"])
+    stream.close()
+    while len(gobare.report()["open_streams"]) == before:
+        pass

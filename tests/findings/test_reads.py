@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.findings.support import LOOKUP, evidence, found, ids, parked
+from tests.findings.support import LOOKUP, close, evidence, found, ids, parked
 from tests.receiver import Receiver
 
 if TYPE_CHECKING:
@@ -72,13 +72,19 @@ def test_a_client_goes_on_before_the_new_answer_is_there(gobare: Emulator, api: 
         assert told["previous-answer-taken"]["request_ids"] == ids(said, read)
 
 
-@pytest.mark.parametrize("how", ["items after", "turn", "turns", "stream", "looks on", "under way", "webhook"])
+@pytest.mark.parametrize(
+    "how", ["items after", "turn", "turns", "stream", "beginning", "looks on", "under way", "webhook"]
+)
 def test_the_new_answer_is_waited_for(gobare: Emulator, api: Api, receiver: Receiver, how: str) -> None:
-    session_id = _two_turns(gobare, api)
+    session_id = _two_turns(gobare, api, shows=how != "under way")
     if how == "webhook":
         api.post("/v1/webhooks", {"url": receiver.url, "events": ["turn.completed"]})
-    stream = api.stream(f"/v1/sessions/{session_id}/events") if how == "stream" else None
+    stream = api.stream(f"/v1/sessions/{session_id}/events") if how in ("stream", "beginning") else None
     api.say(session_id, "two")
+    if stream is not None and how == "beginning":
+        # It knows that the new turn is at it, and was not there for its answer.
+        stream.until("agent.tool_call")
+        close(gobare, stream)
     read = api.get(f"/v1/sessions/{session_id}/items").json
     assert [item["content"] for item in read["data"] if item.get("role") == "assistant"] == ["Answer 1."]
     if how != "under way":
@@ -93,7 +99,7 @@ def test_the_new_answer_is_waited_for(gobare: Emulator, api: Api, receiver: Rece
             api.get(f"/v1/sessions/{session_id}")
         case "webhook":
             gobare.settle()
-    if stream is not None:
+    if stream is not None and how == "stream":
         stream.until("turn.ended")
         stream.close()
     assert found(gobare) == {}
@@ -118,12 +124,12 @@ def test_the_turn_is_polled_and_never_the_session(gobare: Emulator, api: Api, wh
 
 
 @pytest.mark.parametrize(
-    "how", ["session", "list", "stream", "items", "webhook", "answered", "twice", "another", "not waiting"]
+    "how", ["session", "list", "stream", "items", "webhook", "answered", "twice", "another", "not waiting", "too late"]
 )
 def test_what_the_session_waits_for_is_seen(gobare: Emulator, api: Api, receiver: Receiver, how: str) -> None:
     if how == "webhook":
         api.post("/v1/webhooks", {"url": receiver.url, "events": ["session.action_required"]})
-    session_id = parked(api)[1]
+    session_id = parked(api, tools=[{**LOOKUP, "timeout_seconds": 5}])[1]
     turn_id, call_id = _waiting(gobare, session_id)
     if how == "not waiting":
         gobare.load({"agent": [{"otherwise": [{"wait": 60}, {"say": "Ok."}]}]})
@@ -131,7 +137,14 @@ def test_what_the_session_waits_for_is_seen(gobare: Emulator, api: Api, receiver
         turn_id = gobare.socket.deployment.world.organization("default").session(session_id).turns[0].id
         _finish(gobare)
     if how == "another":
-        turn_id, _ = _waiting(gobare, parked(api)[1])
+        # The turn it reads is one that is over, and another one waits.
+        gobare.load({"agent": [{"otherwise": [{"say": "Ok."}]}]})
+        session_id = api.session({"input": "go"})
+        turn_id = api.turns(session_id)[0]["id"]
+        gobare.load({"agent": [{"otherwise": [{"ask": {"question": "Which?"}}]}]})
+        api.say(session_id, "and now")
+    if how == "too late":
+        gobare.clock.advance(6)
     for _ in range(2 if how == "twice" else 5):
         api.get(f"/v1/sessions/{session_id}/turns/{turn_id}")
     match how:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.findings.support import LOOKUP, evidence, found, ids, parked
+from tests.findings.support import LOOKUP, close, evidence, found, ids, parked
 
 if TYPE_CHECKING:
     from emulator import Emulator
@@ -20,14 +20,6 @@ def _opened(gobare: Emulator, api: Api, path: str, cursor: int | None = None) ->
     stream = api.stream(path, headers=headers)
     stream.next()
     return stream, gobare.requests[-1].request_id
-
-
-def _close(gobare: Emulator, stream: Frames) -> None:
-    """Close a stream, and wait until the emulator has seen that."""
-    before = len(gobare.report()["open_streams"])
-    stream.close()
-    while len(gobare.report()["open_streams"]) == before:
-        pass
 
 
 @pytest.mark.parametrize("path", ["/v1/sessions/{}/events", "/v1/events", "/v1/events?root={}"])
@@ -47,7 +39,7 @@ def test_a_stream_is_opened_after_the_turn_was_over(gobare: Emulator, api: Api) 
     created = api.post("/v1/sessions", {"input": "go"})
     session_id = created.json["id"]
     stream, opened = _opened(gobare, api, f"/v1/sessions/{session_id}/events")
-    _close(gobare, stream)
+    close(gobare, stream)
     turn_id = api.turns(session_id)[0]["id"]
     assert found(gobare) == {
         "subscribed-late": evidence([*ids(created), opened], session_id=session_id, turn_id=turn_id)
@@ -91,6 +83,16 @@ def test_a_stream_misses_nothing_that_matters(gobare: Emulator, api: Api, how: s
     assert found(gobare) == {}
 
 
+@pytest.mark.parametrize("how", ["a cursor it was given", "another tree"])
+def test_a_stream_was_opened_for_something_else(gobare: Emulator, api: Api, how: str) -> None:
+    _, session_id = parked(api)
+    other = api.session()
+    path = f"/v1/events?root={other}" if how == "another tree" else f"/v1/sessions/{session_id}/events"
+    stream, _ = _opened(gobare, api, path, None if how == "another tree" else 6)
+    close(gobare, stream)
+    assert found(gobare) == {}
+
+
 @pytest.mark.parametrize("path", ["/v1/sessions/{}/events", "/v1/events"])
 def test_a_stream_is_opened_again_without_a_cursor(gobare: Emulator, api: Api, path: str) -> None:
     session_id, first, second = _cut(gobare, api, path, None)
@@ -128,7 +130,7 @@ def _cut(gobare: Emulator, api: Api, path: str, cursor: int | None, *, answer: b
     api.say(session_id, "go")
     stream.until("tool.required")
     action = api.actions(session_id)[0]
-    _close(gobare, stream)
+    close(gobare, stream)
     if answer:
         api.answer(session_id, action)
     stream, second = _opened(gobare, api, path.format(session_id), cursor)
@@ -149,7 +151,7 @@ def test_turn_after_turn_with_a_stream_for_each(gobare: Emulator, api: Api) -> N
         stream = _opened(gobare, api, f"/v1/sessions/{session_id}/events")[0]
         api.say(session_id, text)
         stream.until("turn.ended")
-        _close(gobare, stream)
+        close(gobare, stream)
     assert found(gobare) == {}
 
 
