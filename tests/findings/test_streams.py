@@ -93,6 +93,43 @@ def test_a_stream_was_opened_for_something_else(gobare: Emulator, api: Api, how:
     assert found(gobare) == {}
 
 
+@pytest.mark.parametrize("how", ["the next message", "whatever comes"])
+def test_a_stream_is_opened_for_what_comes_after_a_turn_that_was_over(gobare: Emulator, api: Api, how: str) -> None:
+    session_id = api.session({"input": "go"})
+    path = f"/v1/sessions/{session_id}/events" if how == "the next message" else "/v1/events"
+    stream, _ = _opened(gobare, api, path)
+    if how == "the next message":
+        api.say(session_id, "again")
+        stream.until("turn.ended")
+    close(gobare, stream)
+    assert found(gobare) == {}
+
+
+def test_a_stream_that_followed_one_turn_is_opened_late_in_the_next(gobare: Emulator, api: Api) -> None:
+    gobare.load({"agent": [{"otherwise": [{"say": "Done."}]}]})
+    session_id = api.session({"agent": {"tools": [LOOKUP]}})
+    path = f"/v1/sessions/{session_id}/events"
+    stream, _ = _opened(gobare, api, path)
+    api.say(session_id, "go")
+    stream.until("turn.ended")
+    close(gobare, stream)
+    gobare.load({"agent": [{"otherwise": [{"say": "Looking."}, {"call": {"function": "lookup"}}]}]})
+    api.say(session_id, "again")
+    stream, _ = _opened(gobare, api, path)
+    close(gobare, stream)
+    assert list(found(gobare)) == ["subscribed-late"]
+
+
+def test_what_a_cut_lost_is_found_once(gobare: Emulator, api: Api) -> None:
+    session_id, first, second = _cut(gobare, api, "/v1/sessions/{}/events", None)
+    assert gobare.settle()
+    stream, _ = _opened(gobare, api, f"/v1/sessions/{session_id}/events")
+    close(gobare, stream)
+    told = found(gobare)
+    assert list(told) == ["resumed-without-cursor"]
+    assert told["resumed-without-cursor"]["request_ids"] == [first, second]
+
+
 @pytest.mark.parametrize("path", ["/v1/sessions/{}/events", "/v1/events"])
 def test_a_stream_is_opened_again_without_a_cursor(gobare: Emulator, api: Api, path: str) -> None:
     session_id, first, second = _cut(gobare, api, path, None)
@@ -136,7 +173,7 @@ def _cut(gobare: Emulator, api: Api, path: str, cursor: int | None, *, answer: b
     stream, second = _opened(gobare, api, path.format(session_id), cursor)
     if cursor is not None:
         stream.until("turn.ended")
-    stream.close()
+    close(gobare, stream)
     return session_id, first, second
 
 
