@@ -19,6 +19,8 @@ _READ: Final = 65_536
 # Connections kept open, and for how long: shorter than servers usually keep theirs.
 _KEPT: Final = 16
 _KEPT_SECONDS: Final = 2.0
+# Characters of an error that are told: it may repeat what was answered.
+_TOLD: Final = 200
 
 
 class Sender:
@@ -53,7 +55,7 @@ class Sender:
             return None, f"no answer within {seconds:g}s"
         except Exception as error:
             # Whatever it was, the delivery has not arrived.
-            return None, scrub(str(error)) or type(error).__name__
+            return None, scrub(str(error))[:_TOLD] or type(error).__name__
 
     async def close(self) -> None:
         """Close every connection."""
