@@ -135,8 +135,11 @@ class Files:
         return absolute
 
     def unpublish(self, path: str) -> None:
-        """Have a file published with the next turn that settles, if it is there and under outputs."""
-        absolute = resolve(path)
+        """Have a file published with the next turn that settles, if it is there and under outputs.
+
+        `path` is one of this workspace's, absolute or relative to it.
+        """
+        absolute = f"{ROOT}/{relative(path)}"
         if absolute.startswith(OUTPUTS) and absolute in self._content:
             self._unpublished[absolute] = None
 
@@ -179,13 +182,13 @@ def resolve(path: str) -> str:
     for part in parts:
         if (length := len(part.encode())) > NAME_BYTES:
             raise UnusablePath(f"a name in a path takes at most {NAME_BYTES} bytes, and {part[:20]!r}… has {length}")
-    if len(parts) > PATH_NAMES:
-        raise UnusablePath(f"a path takes at most {PATH_NAMES} names, and this one has {len(parts)}")
     absolute = normpath(path if path.startswith("/") else f"{ROOT}/{path}")
     # normpath keeps a leading double slash, which names the same file.
     absolute = "/" + absolute.lstrip("/")
     if not absolute.startswith(f"{ROOT}/"):
         raise UnusablePath(f"it resolves to {absolute}, which is not inside {ROOT}")
+    if (depth := relative(absolute).count("/") + 1) > PATH_NAMES:
+        raise UnusablePath(f"a path takes at most {PATH_NAMES} names, and this one has {depth}")
     if parts[-1] in ("", ".", ".."):
         raise UnusablePath(f"{absolute} is a directory")
     return absolute
