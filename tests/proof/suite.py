@@ -97,7 +97,7 @@ class Proof:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        if not self._reached:
+        if self._selected and not self._reached:
             return
         cells, missing, needless = coverage.cells(), self._missing(), self._needless()
         reasons = len(explained(cells - self._reached))
