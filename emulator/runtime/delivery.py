@@ -103,8 +103,8 @@ class Deliveries:
 
     def withdraw(self, organization: Organization, session: Session) -> None:
         """Take back what waits for a reply about a session that was never opened after all."""
-        gate = self._gates.get(organization.id)
-        for _, delivery in () if gate is None else gate.waiting:
+        gate = self._gates.get(organization.id, _Gate())
+        for delivery in [*(delivery for _, delivery in gate.waiting), *self._timers]:
             if delivery.session_id == session.id:
                 self._cancel(delivery)
 

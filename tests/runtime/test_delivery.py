@@ -161,6 +161,16 @@ def test_the_sender_says_why_there_is_no_answer(url: str) -> None:
     assert found
 
 
+def test_nobody_logs_the_query_of_an_address(gobare: Emulator, api: Api, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(1)
+    with Receiver() as receiver:
+        api.post("/v1/webhooks", {"url": f"{receiver.url}?token=canary"})
+        api.session({"input": "hello"})
+        assert gobare.settle()
+        assert len(receiver.posts) == 4
+    assert "canary" not in caplog.text
+
+
 def test_an_answer_that_is_no_http_is_not_told_whole() -> None:
     async def send(url: str) -> tuple[int | None, str | None]:
         sender = Sender()
