@@ -29,6 +29,9 @@ class SettingError(ValueError):
 
 
 BuiltIn: TypeAlias = Literal["web_search", "web_fetch", "image_search", "browse", "browser_act", "screenshot"]
+Provider: TypeAlias = Literal[
+    "anthropic", "openai", "xai", "openrouter", "minimax", "deepseek", "qwen", "moonshot", "glm", "custom"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class Connection:
     """A model connection a fresh organization has (contract §12)."""
 
     label: str
-    connector: str
+    connector: Provider
     model: str
 
 
@@ -47,6 +50,10 @@ class Profile:
     name: str
     is_default: bool = False
     variable_count: int = 0
+
+    def __post_init__(self) -> None:
+        if self.variable_count < 0:
+            raise SettingError(f"`profiles` have no fewer than 0 variables, not {self.variable_count}.")
 
 
 @dataclass(frozen=True, slots=True)
