@@ -32,7 +32,7 @@ Maybe = Annotated[T | None, NotNull()]
 Withheld = Annotated[str, Field(json_schema_extra={"writeOnly": True})]
 """A string that is a secret, or may hold one: never shown, and marked `writeOnly` in the document."""
 
-NOT_BLANK: JsonDict = {"pattern": r"[^\s\x1c-\x1f\x85]"}
+NOT_BLANK: JsonDict = {"pattern": "[^\\s\\x1c-\\x1f\\x85]|\ufeff"}
 """What the document says of a text that has to say something. As all that is said this way, it is not checked
 by the shape: the refusal that is worth reading is made where the rule is."""
 
