@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ class Clock:
         self._offset = EPOCH_MS if virtual else 0
         self._timers: list[Timer] = []
         self._order = 0
+        self._sweep_at = 1000
         self._alarm: asyncio.Handle | None = None
         self._alarm_for: int | None = None
         self._advancing = asyncio.Lock()
@@ -106,6 +107,8 @@ class Clock:
     def call_at(self, when: int, callback: Callable[[], None]) -> Timer:
         """Run `callback` once the clock has reached `when` (Unix milliseconds)."""
         self._order += 1
+        if len(self._timers) >= self._sweep_at:
+            self._sweep()
         timer = Timer(when, self._order, callback)
         heappush(self._timers, timer)
         self._arm()
@@ -141,6 +144,12 @@ class Clock:
         self._closed = True
         self._timers.clear()
         self._disarm()
+
+    def _sweep(self) -> None:
+        """Drop timers that were cancelled: where the clock stands still they would never come up to be dropped."""
+        self._timers = [timer for timer in self._timers if timer.callback is not None]
+        heapify(self._timers)
+        self._sweep_at = max(1000, 2 * len(self._timers))
 
     def _head(self) -> Timer | None:
         while self._timers and self._timers[0].callback is None:

@@ -48,6 +48,10 @@ CATALOGUE: Final[Mapping[str, Code]] = {
     "directory_unavailable": Code(503, 5),
 }
 
+# Characters of the longest message: a value that is repeated in one may have any length.
+_LONGEST_MESSAGE: Final = 4096
+_KEPT_AT_END: Final = 1024
+
 INTERNAL_MESSAGE: Final = "Something went wrong on our side. Retry, and quote the request id if it goes on."
 
 
@@ -66,6 +70,9 @@ class Refusal(Exception):
         retry_after: int | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
+        if len(message) > _LONGEST_MESSAGE:
+            # In the middle stands what was sent; what to do about it stands at the end.
+            message = f"{message[: _LONGEST_MESSAGE - _KEPT_AT_END - 1]}…{message[-_KEPT_AT_END:]}"
         super().__init__(message)
         self.code = code
         self.message = message

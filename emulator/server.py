@@ -156,6 +156,8 @@ def _config() -> Config:
         timeout_keep_alive=75,
     )
     config.load()
+    # Without the wrapper that would log every address, with what is in it, at the lowest level of logging.
+    config.loaded_app = application()
     return config
 
 

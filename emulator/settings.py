@@ -30,6 +30,9 @@ class SettingError(ValueError):
 
 
 BuiltIn: TypeAlias = Literal["web_search", "web_fetch", "image_search", "browse", "browser_act", "screenshot"]
+Provider: TypeAlias = Literal[
+    "anthropic", "openai", "xai", "openrouter", "minimax", "deepseek", "qwen", "moonshot", "glm", "custom"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ class Connection:
     """A model connection a fresh organization has (contract §12)."""
 
     label: str
-    connector: str
+    connector: Provider
     model: str
 
 
@@ -48,6 +51,10 @@ class Profile:
     name: str
     is_default: bool = False
     variable_count: int = 0
+
+    def __post_init__(self) -> None:
+        if self.variable_count < 0:
+            raise SettingError(f"`profiles` have no fewer than 0 variables, not {self.variable_count}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,11 +345,20 @@ def _checked(name: str, value: Any, kind: Any) -> Any:
         return None if value is None else _checked(name, value, arguments[0])
     if origin is dict:
         if isinstance(value, dict) and all(isinstance(text, str) for pair in value.items() for text in pair):
-            return value
+            return {_sendable(name, key): _sendable(name, text) for key, text in value.items()}
         raise SettingError(f"`{name}` is an object of texts.")
     if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
         if isfinite(value):
             return float(value)
     elif type(value) is kind:
-        return value
+        return _sendable(name, value) if kind is str else value
     raise SettingError(f"`{name}` is {_KINDS[kind]}, which {value!r} is not.")
+
+
+def _sendable(name: str, text: str) -> str:
+    """A text, which may end up in an answer. Raises `SettingError` for one that no JSON in UTF-8 can say."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise SettingError(f"`{name}` has half a surrogate pair, or came as bytes that are not UTF-8.") from None
+    return text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import gc
 import threading
 import time
 from typing import TYPE_CHECKING, Final, ParamSpec
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Final, ParamSpec
 import pytest
 
 from emulator import clock as module
-from emulator.clock import EPOCH_MS, Clock
+from emulator.clock import EPOCH_MS, Clock, Timer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -341,3 +342,22 @@ async def test_a_clock_closed_within_an_advance_ends_it() -> None:
     clock.call_in(20, bells.bell("b"))
     await clock.advance(60, settle)
     assert bells.rang == ["a"]
+
+
+@KINDS
+@on_a_loop
+async def test_cancelled_timers_are_let_go_of_although_the_clock_stands_still(virtual: bool) -> None:
+    clock = Clock(virtual=virtual)
+    bells = Bells(clock)
+
+    def timers() -> int:
+        return sum(isinstance(thing, Timer) for thing in gc.get_objects())
+
+    before = timers()
+    clock.call_in(HOUR, bells.bell("first"))
+    for _ in range(5000):
+        clock.call_in(HOUR, bells.bell("never")).cancel()
+    assert timers() - before <= 1000
+    await clock.advance(HOUR, at_rest)
+    assert bells.rang == ["first"]
+    clock.close()

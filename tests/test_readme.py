@@ -76,7 +76,7 @@ def commands() -> list[str]:
 def test_the_install_commands_are_those_of_the_ci() -> None:
     lines = commands()
     assert lines[0] == "pip install . && gobare-emulator demo"
-    assert lines[1] == "pip install '.[test]' && python -m pytest"
+    assert lines[1] == "pip install '.[test]' && python -m pytest -n auto"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert "test" in project["optional-dependencies"]
     assert project["scripts"]["gobare-emulator"] == "emulator.cli:main"

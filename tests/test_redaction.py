@@ -13,6 +13,7 @@ import pytest
 from pydantic_core import PydanticSerializationError, to_json
 
 from emulator.redaction import WITHHELD, Secret, names_a_secret, scrub, scrub_value, size_of
+from emulator.wire.agents import AgentCreateRequest
 
 CANARY: Final = "canary-8f3a"
 
@@ -182,3 +183,10 @@ def test_a_value_is_cleaned_all_the_way_down() -> None:
 )
 def test_what_is_withheld_is_told_by_its_size(value: Any, size: str) -> None:
     assert size_of(value) == size
+
+
+def test_what_was_sent_is_printed_by_its_names() -> None:
+    server = {"type": "mcp", "name": "docs", "url": "https://docs.example", "headers": {"x-key": CANARY}}
+    sent = AgentCreateRequest.model_validate({"name": "a", "tools": [server | {"authorization": CANARY}]})
+    assert repr(sent) == "AgentCreateRequest('name', 'tools')"
+    assert str(sent.tools) == "[McpTool('type', 'name', 'url', 'authorization', 'headers')]"

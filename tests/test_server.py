@@ -6,6 +6,8 @@ import asyncio
 import http.client
 import json
 import socket
+import subprocess
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -178,6 +180,21 @@ def test_an_ipv6_address_is_served() -> None:
             assert connection.getresponse().status == 200
         finally:
             connection.close()
+
+
+def test_the_lowest_level_of_logging_has_no_addresses() -> None:
+    program = (
+        "import http.client, logging\n"
+        "logging.basicConfig(level=1)\n"
+        "from emulator import Emulator\n"
+        "with Emulator() as gobare:\n"
+        "    connection = http.client.HTTPConnection(gobare.url.removeprefix('http://'), timeout=10)\n"
+        "    connection.request('GET', '/v1/health?name=canary')\n"
+        "    connection.getresponse().read()\n"
+        "    connection.close()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert "canary" not in done.stdout + done.stderr
 
 
 def test_a_port_that_is_taken_is_an_error_and_leaves_nothing_open() -> None:

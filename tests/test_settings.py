@@ -95,7 +95,9 @@ def test_a_value_of_its_kind_is_taken(name: str, value: Any, kept: Any) -> None:
         ("connections", [{"label": "x"}]),
         ("connections", [{**OWN, "extra": "x"}]),
         ("connections", [{**OWN, "model": 7}]),
+        ("connections", [{**OWN, "connector": "antropic"}]),
         ("profiles", [{}]),
+        ("profiles", [{"name": "a", "variable_count": -1}]),
         ("profiles", [{"name": "a", "is_default": 1}]),
         ("profiles", [{"name": "a", "variable_count": True}]),
         ("profiles", [{"name": "a", "extra": 1}]),
@@ -106,6 +108,23 @@ def test_a_value_of_its_kind_is_taken(name: str, value: Any, kept: Any) -> None:
 )
 def test_a_value_of_another_kind_is_refused_by_its_name(name: str, value: Any) -> None:
     refusal(name, value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("public_url", "http://\udcff"),
+        ("lost_artifacts", ["\ud800"]),
+        ("profiles", [{"name": "\ud800"}]),
+        ("repositories", [{"full_name": "a/b", "clone_error": "\ud800"}]),
+        ("repositories", [{"full_name": "a/b", "files": {"a": "\ud800"}}]),
+        ("repositories", [{"full_name": "a/b", "files": {"\ud800": "a"}}]),
+    ],
+)
+def test_a_text_that_no_answer_could_say_is_refused(name: str, value: Any) -> None:
+    with pytest.raises(SettingError, match="half a surrogate pair") as refused:
+        changed(Settings(), {name: value})
+    assert str(refused.value).startswith(f"`{name}")
 
 
 def test_an_entry_of_a_list_is_told_by_its_place() -> None:

@@ -39,7 +39,8 @@ class Limited(Refusal):
     """A call past its budget; `budget` are the headers its refusal carries all the same."""
 
     def __init__(self, budget: tuple[tuple[bytes, bytes], ...], per_minute: int, wait: int) -> None:
-        message = f"This token may make {per_minute} such calls a minute. Try again in {wait} seconds."
+        seconds = "second" if wait == 1 else "seconds"
+        message = f"This token may make {per_minute} such calls a minute. Try again in {wait} {seconds}."
         super().__init__("rate_limit_exceeded", message, retry_after=wait)
         self.budget = budget
 

@@ -47,10 +47,14 @@ class Pages:
                 allowed = ", ".join(_VERBS)
                 raise Refusal("method_not_allowed", f"This address takes {allowed}.", headers={"Allow": allowed})
             # "/_preview/SUBDOMAIN/PATH", of which all behind the first may be missing.
-            subdomain, _, path = unquote(scope["raw_path"].decode("latin-1"))[1:].partition("/")[2].partition("/")
+            subdomain, slash, path = unquote(scope["raw_path"].decode("latin-1"))[1:].partition("/")[2].partition("/")
             page = deployment.engine.previews.open(subdomain, f"/{path}")
             status, content, content_type = 200, page.content, page.content_type
             headers: list[tuple[bytes, bytes]] = [(b"cache-control", b"no-store")]
+            if not slash and any(name == b"accept" and b"text/html" in value for name, value in scope["headers"]):
+                # A browser resolves the page's own links against the address, which must then end in a slash.
+                status = 307
+                headers.append((b"location", scope["raw_path"] + b"/"))
         except Refusal as refused:
             status, content_type = refused.status, "application/json"
             content = render.encode(render.refusal(refused, deployment.world.ids.request()))

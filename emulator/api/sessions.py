@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from emulator.domain.index import Label
     from emulator.wire import sessions as wire
 
-_REPO: Final = re.compile(r"[A-Za-z0-9_.\-]+/[A-Za-z0-9_.\-]+")
+# Neither name is of dots alone: those are ways through directories.
+_REPO: Final = re.compile(r"\.*[A-Za-z0-9_-][A-Za-z0-9._-]*/\.*[A-Za-z0-9_-][A-Za-z0-9._-]*")
 
 
 async def create_session(call: Call) -> Reply:

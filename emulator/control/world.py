@@ -85,10 +85,11 @@ async def patch_settings(call: Call) -> Any:
 
 
 def _shown_settings(call: Call) -> dict[str, Any]:
-    """The settings as they are read: a pattern of keys that is a whole key is withheld."""
+    """The settings as they are read: a pattern of keys that is a whole key is withheld, in its message too."""
     shown = settings.as_json(call.world.settings)
     for answer in shown["provider_answers"]:
-        answer["key"] = answer["key"] if "*" in answer["key"] else WITHHELD
+        if (key := answer["key"]) and "*" not in key:
+            answer["key"], answer["message"] = WITHHELD, answer["message"].replace(key, WITHHELD)
     cleaned: dict[str, Any] = scrub_value(shown)
     return cleaned
 

@@ -13,7 +13,15 @@ from dataclasses import dataclass, field
 from posixpath import normpath
 from typing import TYPE_CHECKING, Final
 
-from emulator.domain.limits import ARTIFACT_BYTES, ARTIFACTS_BYTES, FILE_BYTES, FILES_BYTES, NAME_BYTES, PATH_BYTES
+from emulator.domain.limits import (
+    ARTIFACT_BYTES,
+    ARTIFACTS_BYTES,
+    FILE_BYTES,
+    FILES_BYTES,
+    NAME_BYTES,
+    PATH_BYTES,
+    PATH_NAMES,
+)
 from emulator.refusals import invalid
 
 if TYPE_CHECKING:
@@ -81,7 +89,7 @@ class Files:
     def place(self, path: str) -> str:
         """Where a file of that path is or would be. Raises `UnusablePath`, also for what is a directory."""
         absolute = resolve(path)
-        if path.rpartition("/")[2] in ("", ".", "..") or absolute in self._directories:
+        if absolute in self._directories:
             raise UnusablePath(f"{absolute} is a directory")
         for passed in _passed(path):
             if passed in self._content:
@@ -127,8 +135,11 @@ class Files:
         return absolute
 
     def unpublish(self, path: str) -> None:
-        """Have a file published with the next turn that settles, if it is there and under outputs."""
-        absolute = resolve(path)
+        """Have a file published with the next turn that settles, if it is there and under outputs.
+
+        `path` is one of this workspace's, absolute or relative to it.
+        """
+        absolute = f"{ROOT}/{relative(path)}"
         if absolute.startswith(OUTPUTS) and absolute in self._content:
             self._unpublished[absolute] = None
 
@@ -158,7 +169,7 @@ class Files:
 
 
 def resolve(path: str) -> str:
-    """The absolute path inside /workspace that `path` names. Raises `UnusablePath`."""
+    """The absolute path inside /workspace of the file that `path` names. Raises `UnusablePath`."""
     if not path or "\0" in path:
         raise UnusablePath("a path must not be empty or hold a NUL character")
     try:
@@ -167,7 +178,8 @@ def resolve(path: str) -> str:
         raise UnusablePath("a path must not hold half a surrogate pair") from None
     if size > PATH_BYTES:
         raise UnusablePath(f"a path takes at most {PATH_BYTES} bytes, and this one has {size}")
-    for part in path.split("/"):
+    parts = path.split("/")
+    for part in parts:
         if (length := len(part.encode())) > NAME_BYTES:
             raise UnusablePath(f"a name in a path takes at most {NAME_BYTES} bytes, and {part[:20]!r}… has {length}")
     absolute = normpath(path if path.startswith("/") else f"{ROOT}/{path}")
@@ -175,6 +187,10 @@ def resolve(path: str) -> str:
     absolute = "/" + absolute.lstrip("/")
     if not absolute.startswith(f"{ROOT}/"):
         raise UnusablePath(f"it resolves to {absolute}, which is not inside {ROOT}")
+    if (depth := relative(absolute).count("/") + 1) > PATH_NAMES:
+        raise UnusablePath(f"a path takes at most {PATH_NAMES} names, and this one has {depth}")
+    if parts[-1] in ("", ".", ".."):
+        raise UnusablePath(f"{absolute} is a directory")
     return absolute
 
 

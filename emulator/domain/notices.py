@@ -44,6 +44,7 @@ class Notices:
         self._seqs: dict[str, int] = {}
         self._sessions: dict[str, int] = {}
         self._latest: dict[tuple[str, str], int] = {}
+        self._sweep_at = 1000
 
     def read(self, organization: Organization) -> list[Notice]:
         """What has happened since the last call, in order."""
@@ -69,9 +70,11 @@ class Notices:
         if latest is not None and notice.created_at <= latest:
             notice.created_at = latest + 1
         self._latest[key] = notice.created_at
-        if len(self._latest) > 1000:
+        if len(self._latest) > self._sweep_at:
             old = notice.created_at - _APART
             self._latest = {known: at for known, at in self._latest.items() if at > old}
+            # Not with every notice where none of them is old yet.
+            self._sweep_at = max(1000, 2 * len(self._latest))
 
 
 def _of(organization: Organization, session: Session, event: Event) -> Iterator[Notice]:

@@ -230,6 +230,9 @@ class Session:
             case "give_up":
                 self.record("workspace.recovery_failed", {"message": "no snapshot was available for this workspace"})
             case "reclaim":
+                if self.current is not None:
+                    # It fails of this, and what it left is published all the same.
+                    self._leave(self.current)
                 workspace.servers_started = False
                 workspace.tools = None
                 workspace.files.clear()
@@ -372,7 +375,7 @@ class Session:
         turn.error = error
         self.current = None
         turn.artifacts = "pending"
-        turn.leaving, turn.artifacts_skipped = self.workspace.files.take_unpublished()
+        self._leave(turn)
         if error is not None:
             self.record("agent.error", {"message": error["message"], **({"origin": origin} if origin else {})})
         turn.completed_at = self.record("turn.ended", {"turnId": turn.id}).created_at
@@ -381,6 +384,12 @@ class Session:
         for text in self.deferred_context:
             self.record("user.context", {"text": text})
         self.deferred_context.clear()
+
+    def _leave(self, turn: Turn) -> None:
+        """Put by what is to be published of a turn: it may lose its workspace before that."""
+        leaving, skipped = self.workspace.files.take_unpublished()
+        turn.leaving += leaving
+        turn.artifacts_skipped += skipped
 
     def publish(self, turn: Turn, *, works: bool = True) -> None:
         """Publish what the turn left under /workspace/outputs (contract §10).

@@ -39,8 +39,8 @@ class Workspace:
 
     @property
     def can_be_copied(self) -> bool:
-        """Whether there is anything to copy: a workspace that never came up or is gone has nothing."""
-        return self.state in ("running", "paused")
+        """Whether there is anything to copy: a workspace that never had files or is gone has nothing."""
+        return self.copied or self.state in ("running", "paused")
 
     def forked(self, *, copied: bool) -> Workspace:
         """The workspace of a fork: not up yet, with these files or, not `copied`, with none."""

@@ -39,7 +39,10 @@ _OTHER_SECRET: Final = Secret("whsec_of_somebody_else")
 
 @dataclass(slots=True)
 class _Lane:
-    """What is due for one subscription, in order; `aside` is one that waits to be overtaken."""
+    """What is due for one subscription, in order; `aside` is one that waits to be overtaken.
+
+    What a reply waits for has a lane of its own: who handles the one before it may be waiting for that reply.
+    """
 
     due: deque[Delivery] = field(default_factory=deque)
     aside: Delivery | None = None
@@ -72,7 +75,7 @@ class Deliveries:
         self._sender = Sender()
         self._notices = Notices()
         self._kept: deque[Delivery] = deque()
-        self._lanes: dict[str, _Lane] = {}
+        self._lanes: dict[tuple[str, int], _Lane] = {}
         self._gates: dict[str, _Gate] = {}
         self._unpublished: dict[str, list[tuple[Delivery, Session, Turn]]] = {}
         self._timers: dict[Delivery, Timer] = {}
@@ -102,8 +105,8 @@ class Deliveries:
 
     def withdraw(self, organization: Organization, session: Session) -> None:
         """Take back what waits for a reply about a session that was never opened after all."""
-        gate = self._gates.get(organization.id)
-        for _, delivery in () if gate is None else gate.waiting:
+        gate = self._gates.get(organization.id, _Gate())
+        for delivery in [*(delivery for _, delivery in gate.waiting), *self._timers]:
             if delivery.session_id == session.id:
                 self._cancel(delivery)
 
@@ -249,7 +252,10 @@ class Deliveries:
         self._timers.pop(delivery, None)
         if delivery.state != "pending" or self._closed:
             return
-        lane = self._lanes.setdefault(delivery.subscription.id, _Lane())
+        gate = self._gates.get(delivery.subscription.organization)
+        barrier = gate.ahead[delivery][0] if gate is not None and delivery in gate.ahead else 0
+        key = (delivery.subscription.id, barrier)
+        lane = self._lanes.setdefault(key, _Lane())
         misstep = delivery.misstep
         if misstep is not None and misstep.do == "reorder" and not delivery.attempts and lane.aside is None:
             lane.aside = delivery
@@ -260,10 +266,10 @@ class Deliveries:
             lane.aside = None
         if lane.task is None:
             # In a context of its own: made inside a turn, it would count, and end, with that turn's tasks.
-            work = self._work(delivery.subscription.id, lane)
+            work = self._work(key, lane)
             lane.task = asyncio.get_running_loop().create_task(work, context=Context())
 
-    async def _work(self, subscription_id: str, lane: _Lane) -> None:
+    async def _work(self, key: tuple[str, int], lane: _Lane) -> None:
         try:
             while lane.due:
                 delivery = lane.due.popleft()
@@ -274,7 +280,7 @@ class Deliveries:
         finally:
             lane.task = None
             if lane.aside is None:
-                self._lanes.pop(subscription_id, None)
+                self._lanes.pop(key, None)
 
     async def _try(self, delivery: Delivery) -> None:
         """Make the attempt that is due, and see to the next where it fails."""
@@ -333,10 +339,10 @@ class Deliveries:
 
     def _owed(self, subscription: Subscription) -> list[Delivery]:
         """Everything pending of one subscription, wherever it waits."""
-        lane = self._lanes.get(subscription.id, _Lane())
+        lane = self._lanes.get((subscription.id, 0), _Lane())
         gate = self._gates.get(subscription.organization, _Gate())
         unpublished = self._unpublished.get(subscription.organization, ())
-        found = [*lane.due, *(() if lane.aside is None else (lane.aside,)), *self._timers, *self._kept]
+        found = [*lane.due, *(() if lane.aside is None else (lane.aside,)), *gate.ahead, *self._timers, *self._kept]
         found += [entry[1] for entry in gate.waiting] + [entry[0] for entry in unpublished]
         return [delivery for delivery in dict.fromkeys(found) if delivery.subscription is subscription]
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, Ty
 from pydantic import BaseModel, ConfigDict, Field
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pydantic import GetCoreSchemaHandler
     from pydantic.config import JsonDict
     from pydantic_core import CoreSchema
@@ -30,7 +32,7 @@ Maybe = Annotated[T | None, NotNull()]
 Withheld = Annotated[str, Field(json_schema_extra={"writeOnly": True})]
 """A string that is a secret, or may hold one: never shown, and marked `writeOnly` in the document."""
 
-NOT_BLANK: JsonDict = {"pattern": r"[^\s\x1c-\x1f\x85]"}
+NOT_BLANK: JsonDict = {"pattern": "[^\\s\\x1c-\\x1f\\x85]|\ufeff"}
 """What the document says of a text that has to say something. As all that is said this way, it is not checked
 by the shape: the refusal that is worth reading is made where the rule is."""
 
@@ -48,6 +50,10 @@ class Request(BaseModel):
 
     elsewhere: ClassVar[dict[str, str]] = {}
     model_config = ConfigDict(strict=True, extra="forbid", defer_build=True, hide_input_in_errors=True)
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        # Anything that was sent may be a secret: what is there is told by its names.
+        return [(None, name) for name in type(self).model_fields if name in self.model_fields_set]
 
 
 class Response(BaseModel):

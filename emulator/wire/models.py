@@ -6,11 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from emulator.settings import Provider
 from emulator.wire.common import ADDRESS, NOT_BLANK, Deleted, Maybe, Page, Request, Response, Withheld
-
-Provider = Literal[
-    "anthropic", "openai", "xai", "openrouter", "minimax", "deepseek", "qwen", "moonshot", "glm", "custom"
-]
 
 
 class ModelConnector(Response):

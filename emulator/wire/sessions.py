@@ -81,7 +81,7 @@ class EnvironmentConfig(Request):
     repo: Maybe[str] = Field(
         default=None,
         description="A repository to clone, as owner/name.",
-        json_schema_extra={"pattern": r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$"},
+        json_schema_extra={"pattern": r"^\.*[A-Za-z0-9_-][A-Za-z0-9._-]*/\.*[A-Za-z0-9_-][A-Za-z0-9._-]*$"},
     )
     files: Maybe[list[SeedFile]] = Field(default=None, max_length=50)
 

@@ -19,8 +19,8 @@ ROWS: Final = (
     Row(
         "files.impossible-path",
         _SOURCE,
-        "An empty path, a NUL, a name over 255 bytes and a path over 4096 bytes are refused.",
-        "The sources give no lengths; these are what a Linux file system takes.",
+        "An empty path, a NUL, a name over 255 bytes, and a path over 4096 bytes or 128 names are refused.",
+        "The sources give no lengths; in bytes these are what a Linux file system takes, and the names are ours.",
     ),
     Row(
         "files.in-the-way",

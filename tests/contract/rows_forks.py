@@ -33,6 +33,12 @@ ROWS: Final = (
         "The sources do not say whether a fork has a snapshot; a copied workspace was archived to be copied.",
     ),
     Row(
+        "forks.of-a-fork",
+        _SOURCE,
+        "A fork that never started has its copy to pass on.",
+        "The sources do not say; a fork starts where the original is, and there the original has these files.",
+    ),
+    Row(
         "forks.workspace-none",
         _SOURCE,
         "A fork of a session whose workspace never came up, or was reclaimed, has workspace_copied false.",

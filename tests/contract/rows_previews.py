@@ -81,6 +81,12 @@ ROWS: Final = (
     ),
     Row("previews.open", _SOURCE, "The address answers anybody, without a token, with what the script serves."),
     Row("previews.type", _SOURCE, "A text is served as HTML or JSON where it is that, and as plain text else."),
+    Row(
+        "previews.browser",
+        _SOURCE,
+        "A browser is sent on from the bare address to the same with a slash, where a page's relative links work.",
+        "The API's addresses are hosts of their own and need none; other clients get the page at once.",
+    ),
     Row("previews.pages", _SOURCE, "Of several pages each answers at its own path, with the type its name says."),
     Row("previews.everywhere", _SOURCE, "A single text is served at every path."),
     Row(

@@ -54,6 +54,12 @@ ROWS: Final = (
         _SOURCE,
         "A query value of the wrong form is refused by the parameter's name and what it takes.",
     ),
+    Row(
+        "refusals.long-values",
+        _SOURCE,
+        "A refusal that repeats what was sent has at most 4,096 characters, and still ends with what to do.",
+        "No page says; a message is for people, and journals keep it.",
+    ),
     Row("refusals.not-json", _SOURCE, "A body that is not a JSON object in UTF-8 is a 400."),
     Row("refusals.not-a-number", _SOURCE, "NaN, Infinity and numbers too large to be represented are a 400."),
     Row("refusals.surrogates", _SOURCE, "Lone surrogates are a 400, in values and in keys."),

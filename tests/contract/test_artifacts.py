@@ -113,6 +113,17 @@ def test_a_turn_that_failed_or_was_cancelled_publishes_too(api: Api) -> None:
     assert names(artifacts(api, session_id)) == ["a.md", "b.md"]
 
 
+@pytest.mark.behaviour("artifacts.any-outcome")
+def test_a_turn_that_fails_with_its_workspace_publishes_too(api: Api) -> None:
+    session_id = api.session({"input": "a.md ask"})
+    api.emulator.clock.advance(7200)
+    [turn] = api.turns(session_id)
+    assert (turn["status"], turn["error"]["code"], turn["artifacts"]) == ("failed", "sandbox_unavailable", "ready")
+    assert names(artifacts(api, session_id)) == ["a.md"]
+    api.say(session_id, "b.md")
+    assert names(artifacts(api, session_id)) == ["a.md", "b.md"]
+
+
 @pytest.mark.behaviour("artifacts.seeded")
 def test_what_a_client_put_under_outputs_is_published_with_the_next_turn(api: Api) -> None:
     session_id = api.session(seeded(file("outputs/seed.md")))

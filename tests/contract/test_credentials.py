@@ -338,6 +338,13 @@ def test_the_settings_show_patterns_and_no_whole_key(api: Api) -> None:
     assert api.get("/_emulator/settings").json["provider_answers"] == shown
 
 
+@pytest.mark.behaviour("credentials.withheld")
+def test_the_settings_show_no_whole_key_in_what_its_provider_says(api: Api) -> None:
+    answers = [{"key": "mine-0123", "outcome": "rejected", "message": "mine-0123 was revoked"}]
+    [shown] = api.patch("/_emulator/settings", {"provider_answers": answers}).json["provider_answers"]
+    assert shown == {"key": "[withheld]", "outcome": "rejected", "message": "[withheld] was revoked"}
+
+
 # Verification
 
 

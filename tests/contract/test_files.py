@@ -98,6 +98,7 @@ def test_a_path_that_leaves_the_workspace_is_refused_saying_where_it_leads(api: 
         ("a\0b", "`files[0].path` must name a file inside /workspace: a path must not be empty or hold a NUL"),
         ("é" * 128, "takes at most 255 bytes, and 'éééééééééééééééééééé'… has 256"),
         ("a/" * 2048 + "b", "takes at most 4096 bytes, and this one has 4097"),
+        ("a/" * 128 + "b", "takes at most 128 names, and this one has 129"),
     ],
 )
 def test_an_impossible_path_is_refused(api: Api, path: str, why: str) -> None:
@@ -123,6 +124,17 @@ def test_what_is_in_the_way_refuses_the_whole_request(api: Api, path: str, why: 
     assert (answer.status, answer.code) == (400, "invalid_request")
     assert answer.message == f"`files[1].path` must name a file inside /workspace: {why}."
     assert set(listed(api, session_id)) == {"a.txt", "d/e"}
+
+
+@pytest.mark.behaviour("files.in-the-way", "files.seeds-refused")
+@pytest.mark.parametrize("path", ["new/", "new/.", "new/x/.."])
+def test_a_path_that_can_only_be_a_directory_is_refused_for_a_seed_as_well(api: Api, path: str) -> None:
+    answer = api.post("/v1/sessions", seeded(file("fine"), file(path)))
+    assert (answer.status, answer.code) == (400, "invalid_request")
+    assert answer.message == (
+        "`environment.files[1].path` must name a file inside /workspace: /workspace/new is a directory."
+    )
+    assert api.get("/v1/sessions").json["data"] == []
 
 
 @pytest.mark.behaviour("files.twice")

@@ -244,6 +244,7 @@ def test_a_path_that_cannot_be_read_is_refused(api: Api) -> None:
         ("/etc/passwd", "resolves to /etc/passwd"),
         ("a\0", "NUL"),
         ("src", "`path` must name a file: /workspace/src is a directory."),
+        ("src/a.py/", "`path` must name a file inside /workspace: /workspace/src/a.py is a directory."),
     ):
         answer = read(api, session_id, path)
         assert (answer.status, answer.code) == (400, "invalid_request")

@@ -160,6 +160,18 @@ def test_the_workspace_comes_along_and_the_two_go_apart(api: Api) -> None:
     assert (files(api, source), content(api, source, "a.txt")) == (["a.txt"], source)
 
 
+@pytest.mark.behaviour("forks.of-a-fork")
+@pytest.mark.usefixtures("_writes")
+def test_a_fork_that_never_started_is_forked_with_what_it_was_given(api: Api) -> None:
+    first = forked(api, api.session({"input": "a.txt"}))
+    answer = fork(api, first)
+    assert answer.json["workspace_copied"] is True
+    second = answer.json["id"]
+    assert files(api, second) == ["a.txt"]
+    api.say(second, "b.txt")
+    assert (files(api, first), files(api, second)) == (["a.txt"], ["a.txt", "b.txt"])
+
+
 @pytest.mark.behaviour("forks.workspace-none")
 @pytest.mark.usefixtures("_writes")
 def test_there_may_be_no_workspace_to_copy(api: Api) -> None:

@@ -310,6 +310,17 @@ def test_a_text_is_served_as_what_it_looks_like_at_every_path(api: Api, text: st
         assert answer.headers["content-length"] == str(len(text.encode()))
 
 
+@pytest.mark.behaviour("previews.browser")
+def test_a_browser_is_sent_to_where_relative_links_work(api: Api) -> None:
+    _, path = published(api, "pages")
+    browser = {"accept": "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"}
+    sent_on = visit(api, path, headers=browser)
+    assert (sent_on.status, sent_on.headers["location"]) == (307, f"{path}/")
+    for there, headers in ((f"{path}/", browser), (path, {"accept": "*/*"}), (path, {})):
+        assert visit(api, there, headers=headers).status == 200
+    assert visit(api, "/_preview/nobody", headers=browser).status == 404
+
+
 @pytest.mark.behaviour("previews.pages", "previews.not-found")
 def test_each_page_answers_at_its_own_path(api: Api) -> None:
     _, path = published(api, "pages")

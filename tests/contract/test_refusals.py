@@ -232,3 +232,13 @@ def test_an_unknown_parameter_is_refused_by_name(api: Api, known: Known) -> None
         answer = call(api, known, query=query)
         assert (answer.status, answer.code) == (400, "invalid_request")
         assert "`nothing`" in answer.message
+
+
+@pytest.mark.behaviour("refusals.long-values")
+def test_a_long_value_is_not_repeated_whole(api: Api) -> None:
+    answer = api.post("/v1/sessions", {"agent": {"model_credential_id": "x" * 100_000}})
+    assert (answer.status, len(answer.message)) == (400, 4096)
+    assert answer.message.startswith("This organization has no model connection with id xxx")
+    assert answer.message.endswith("is one that GET /v1/model-credentials lists.")
+    kept = api.get("/_emulator/requests").json["data"][-1]
+    assert kept["message"] == answer.message

@@ -281,7 +281,11 @@ def test_an_address_is_told_as_owner_and_name(api: Api, repo: str) -> None:
 
 @pytest.mark.behaviour("sessions.repo-url")
 @pytest.mark.parametrize(
-    "repo", ["", "acme", "/", "acme/", "/app", "acme app/x", "https://github.com", "https://github.com/acme"]
+    "repo",
+    [
+        *("", "acme", "/", "acme/", "/app", "acme app/x", "https://github.com", "https://github.com/acme"),
+        *("../..", "acme/..", "./app", "https://github.com/../.."),
+    ],
 )
 def test_what_is_no_repository_is_refused(api: Api, repo: str) -> None:
     message = refused(api, {"environment": {"repo": repo}}, 400, "invalid_request")

@@ -138,6 +138,15 @@ def test_nothing_is_told_of_a_session_that_never_opened(api: Api, receiver: Rece
     assert told(api, receiver) == [CREATED, FAILED]
 
 
+@pytest.mark.behaviour("webhooks.never-opened")
+def test_nothing_is_told_later_either_of_a_session_that_never_opened(api: Api, receiver: Receiver) -> None:
+    api.emulator.mcp.down("docs")
+    api.emulator.webhooks.script([{"do": "delay", "seconds": 60, "times": 5}])
+    assert api.post("/v1/sessions", {"input": "hello", "agent": {"tools": [DOWN]}}).status == 400
+    api.emulator.clock.advance(60)
+    assert told(api, receiver) == []
+
+
 @pytest.mark.behaviour("webhooks.refused-start")
 def test_a_refused_start_is_told_of_as_a_failed_session(api: Api, receiver: Receiver) -> None:
     session_id = api.session({"agent": {"tools": [DOWN]}})

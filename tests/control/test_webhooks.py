@@ -225,6 +225,21 @@ def test_an_early_receiver_may_call_the_api(gobare: Emulator, api: Api, receiver
     assert [turn["status"] for turn in api.turns(session_id)] == ["completed"]
 
 
+def test_an_early_receiver_may_cause_what_is_early_as_well(gobare: Emulator, api: Api, receiver: Receiver) -> None:
+    gobare.settings.update(webhook_seconds=2)
+    gobare.webhooks.script([{"do": "early", "times": 20}])
+
+    def speak(post: Post) -> None:
+        if post.type == "session.created":
+            api.say(post.json["data"]["session_id"], "at once")
+
+    receiver.on_post = speak
+    api.session()
+    assert receiver.types == LIFE
+    attempts = [(len(sent.attempts), sent.attempts[0].status) for sent in gobare.webhooks.deliveries()]
+    assert attempts == [(1, 200)] * 4
+
+
 @pytest.mark.parametrize("do", ["wrong_secret", "old_timestamp", "corrupt"])
 def test_a_receiver_refuses_what_is_forged_and_takes_the_retry(
     gobare: Emulator, api: Api, receiver: Receiver, do: str

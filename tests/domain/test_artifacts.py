@@ -29,6 +29,8 @@ def opened(made: Archive) -> tarfile.TarFile:
         ("c", "application/octet-stream"),
         ("d.unknown", "application/octet-stream"),
         ("e.tar.gz", "application/gzip"),
+        ("f.xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+        ("g.mp4", "video/mp4"),
         (".png", "application/octet-stream"),
     ],
 )

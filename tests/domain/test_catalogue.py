@@ -10,8 +10,7 @@ from emulator.domain.catalogue import CONNECTOR_IDS, CONNECTORS, Agents, Profile
 from emulator.domain.tools import ToolSet
 from emulator.ids import Ids
 from emulator.refusals import Refusal
-from emulator.settings import Profile
-from emulator.wire.models import Provider
+from emulator.settings import Profile, Provider
 
 
 def agents() -> Agents:

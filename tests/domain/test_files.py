@@ -72,6 +72,18 @@ def test_an_impossible_path_is_refused(path: str, why: str) -> None:
         resolve(path)
 
 
+@pytest.mark.parametrize("path", ["outputs/" + "a/" * 126 + "b", "outputs/" + f"{'a' * 250}/" * 16 + "b" * 72])
+def test_the_longest_path_that_is_taken_is_written_and_published(path: str) -> None:
+    files = Files()
+    absolute, _ = files.write(path, blob())
+    assert absolute == f"/workspace/{path}"
+    for again in (absolute, path):
+        assert [published for published, _ in files.take_unpublished()[0]] == [absolute]
+        files.unpublish(again)
+    assert [published for published, _ in files.take_unpublished()[0]] == [absolute]
+    assert files.delete(path) == absolute
+
+
 @pytest.mark.parametrize(
     ("path", "why"),
     [

@@ -7,23 +7,24 @@ a state machine, how an action ended, a type of event. So what is added to the A
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, get_args
 from urllib.parse import parse_qsl
 
+from emulator import render
 from emulator.api.operations import OPERATIONS
 from emulator.domain import action as actions
 from emulator.domain import session, transitions
 from emulator.refusals import CATALOGUE
 from tests.proof.event_table import EVENTS
-from tests.proof.validation import answer_of, documents
+from tests.proof.validation import documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from tests.proof.exchanges import Exchange
+    from tests.proof.validation import Reading
 
 TABLES: Final[Mapping[str, Mapping[tuple[str, str], str]]] = {
     "session": transitions.SESSION,
@@ -63,22 +64,22 @@ def _action(kind: str, state: str) -> str:
     return f"action {kind} {state}"
 
 
-def of_exchange(seen: Exchange) -> Iterator[str]:
-    """The cells that an exchange reaches."""
+def of_exchange(reading: Reading, known: set[str]) -> Iterator[str]:
+    """The cells that an exchange reaches; those of `known` need not be told again."""
+    seen, name, described = reading.seen, reading.name, reading.described
     if seen.control:
         return
-    name, described = documents()[0].find(seen.verb, seen.raw_path)
-    answer = answer_of(seen, described)
     if described is None:
         yield "no such path → not_found" if name == "not_found" else f"{_path(seen)} → {name}"
         return
-    if answer is not None and seen.status >= 400:
-        yield f"{name} → {answer['error']['code']}"
+    if reading.code is not None:
+        yield f"{name} → {reading.code}"
         return
     yield f"{name} → {seen.status}"
-    if answer is not None:
-        content = described["responses"].get(str(seen.status), {}).get("content", {})
-        yield from _seen(content.get("application/json", {}).get("schema", {}), answer, "")
+    if reading.answer is not None:
+        schema = described["responses"].get(str(seen.status), {}).get("content", {})["application/json"]["schema"]
+        if not _values(schema["$ref"].rpartition("/")[2]) <= known:
+            yield from _seen(schema, reading.answer, "")
 
 
 def _path(seen: Exchange) -> str:
@@ -126,8 +127,13 @@ def promised() -> frozenset[str]:
         found.add(f"operation {name}")
         found |= {f"parameter {name} {parameter.name}" for parameter in operation.query}
         if operation.request is not None:
-            found |= _fields({"$ref": f"#/{operation.request.model.__name__}"}, set())
+            found |= _all_fields(f"#/{operation.request.model.__name__}")
     return frozenset(found)
+
+
+@cache
+def _all_fields(reference: str) -> frozenset[str]:
+    return frozenset(_fields({"$ref": reference}, set()))
 
 
 def _fields(schema: Any, done: set[str]) -> set[str]:
@@ -149,22 +155,25 @@ def _options(schema: dict[str, Any]) -> list[Any]:
     return [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
 
 
-def held_by(seen: Exchange) -> Iterator[str]:
-    """What of it an exchange brings about."""
+def held_by(reading: Reading, known: set[str]) -> Iterator[str]:
+    """What of it an exchange brings about; what is `known` need not be told again."""
+    seen, name, described = reading.seen, reading.name, reading.described
     if seen.control:
         return
-    name, described = documents()[0].find(seen.verb, seen.raw_path)
-    if seen.status >= 400 and seen.body is not None:
-        yield f"code {json.loads(seen.body)['error']['code']}"
+    if reading.code is not None:
+        yield f"code {reading.code}"
     if described is None:
         return
     if seen.status < 300:
         yield f"operation {name}"
-    yield from (f"parameter {name} {key}" for key, _ in parse_qsl(seen.query.decode("latin-1")))
+    if seen.query:
+        yield from (f"parameter {name} {key}" for key, _ in parse_qsl(seen.query.decode("latin-1")))
     body = described.get("requestBody")
     if body is not None and seen.sent:
-        with suppress(ValueError, RecursionError):
-            yield from _sent(body["content"]["application/json"]["schema"], json.loads(seen.sent))
+        schema = body["content"]["application/json"]["schema"]
+        if not _all_fields(schema["$ref"]) <= known:
+            with suppress(ValueError, RecursionError):
+                yield from _sent(schema, render.decode(seen.sent))
 
 
 def _sent(schema: Any, value: Any) -> Iterator[str]:

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from starlette.types import Message, Receive, Scope, Send
 
-# Of a larger body nothing is kept: no JSON of ours is that large but by intent.
+# Of a larger body nothing is kept: no JSON is that large but by intent.
 CEILING: Final = 4 * 1024 * 1024
+SENT_CEILING: Final = 64 * 1024
 _STREAM: Final = b"text/event-stream"
 
 
@@ -79,7 +80,7 @@ def _watched(
             message = await receive()
             if message["type"] == "http.request" and seen.sent is not None:
                 more = message.get("body", b"")
-                seen.sent = seen.sent + more if len(seen.sent) + len(more) <= CEILING else None
+                seen.sent = seen.sent + more if len(seen.sent) + len(more) <= SENT_CEILING else None
             return message
 
         async def give(message: Message) -> None:

@@ -31,6 +31,8 @@ class Proof:
         self._reached: set[str] = set()
         self._states: set[str] = set()
         self._held: set[str] = set()
+        # What need not be looked for any more, made when first needed.
+        self._done: set[str] = set()
         self._selected = not _whole(config)
         self._worker: dict[str, Any] | None = getattr(config, "workeroutput", None)
         exchanges.install(self._recorder)
@@ -53,11 +55,15 @@ class Proof:
                 wrong += [f"GET /_emulator/events: {fault}" for fault in faults]
                 self._reach({coverage.of_event(event) for event in events}, row)
                 continue
+            reading = validation.read(passed)
             if row:
-                self._held |= set(coverage.held_by(passed))
-            faults = list(validation.problems(passed))
+                self._held |= set(coverage.held_by(reading, self._held))
+            faults = list(validation.problems(reading))
             if not faults:
-                self._reached |= set(coverage.of_exchange(passed))
+                self._done = self._done or set(explained(coverage.cells()))
+                found = set(coverage.of_exchange(reading, self._done))
+                self._reached |= found
+                self._done |= found
             for frame in passed.frames or ():
                 event, about = validation.frame_problems(frame)
                 faults += about
@@ -91,7 +97,7 @@ class Proof:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        if not self._reached:
+        if self._selected and not self._reached:
             return
         cells, missing, needless = coverage.cells(), self._missing(), self._needless()
         reasons = len(explained(cells - self._reached))

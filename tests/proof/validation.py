@@ -5,13 +5,14 @@ Everything is read from the document and the operation table, so that it follows
 
 from __future__ import annotations
 
-import json
 import re
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import jsonschema_rs
 
+from emulator import render
 from emulator.api import openapi
 from emulator.api.operations import OPERATIONS
 from emulator.api.routes import Routes
@@ -29,6 +30,7 @@ BUDGET: Final = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-rese
 LINKS: Final = ('</v1/openapi.json>; rel="service-desc"', '</_emulator/openapi.json>; rel="service-desc"')
 # What HTTP itself, and not the API, has on a response.
 _PLAIN: Final = {"content-type", "content-length", "cache-control"}
+_LARGE: Final = 20_000
 _SOMETIMES: Final = ("conflict",)
 
 
@@ -39,6 +41,8 @@ class Document:
         self.text = text
         self._routes = routes
         self._validators: dict[str, jsonschema_rs.Validator] = {}
+        # Of large answers without a fault: they are often the same as before.
+        self.large: set[int] = set()
 
     def find(self, verb: str, raw_path: bytes) -> tuple[str, dict[str, Any] | None]:
         """The operation a request is for, as `verb path` and as the document describes it; the first
@@ -50,9 +54,13 @@ class Document:
         name = f"{operation.verb} {operation.path}"
         return name, self.text["paths"][operation.path][operation.verb.lower()]
 
+    def known(self, body: bytes) -> bool:
+        """Whether this large answer was looked at before."""
+        return len(body) > _LARGE and hash(body) in self.large
+
     def faults(self, schema: dict[str, Any], value: Any) -> Iterator[str]:
         """What a value has that its schema does not allow."""
-        key = json.dumps(schema)
+        key = str(schema)
         validator = self._validators.get(key)
         if validator is None:
             whole = {**schema, "components": self.text["components"]}
@@ -75,33 +83,62 @@ def named(name: str) -> dict[str, Any]:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def problems(seen: Exchange) -> Iterator[str]:
+@dataclass(slots=True)
+class Reading:
+    """An exchange, read once: the operation it is of, as `verb path` and as its document describes it (or the code
+    that routing refuses it with, and nothing), and the JSON of the answer, where there is one to be held to."""
+
+    seen: Exchange
+    name: str
+    described: dict[str, Any] | None
+    answer: Any
+
+    @property
+    def code(self) -> str | None:
+        """The code of a refusal."""
+        if self.seen.status < 400 or not isinstance(self.answer, dict):
+            return None
+        code: str | None = self.answer["error"].get("code")
+        return code
+
+
+def read(seen: Exchange) -> Reading:
+    """Read an exchange."""
+    name, described = documents()[seen.control].find(seen.verb, seen.raw_path)
+    # Bytes are what they are, whatever their type.
+    no_json = described is not None and seen.status < 400 and not _says_json(seen, described)
+    answer = None if seen.body is None or no_json else decode(seen.body)
+    return Reading(seen, name, described, answer)
+
+
+@lru_cache(maxsize=4)
+def _decoded(body: bytes) -> Any:
+    return render.decode(body)
+
+
+def decode(body: bytes) -> Any:
+    """The value of some JSON. A large one is often the same as before."""
+    return _decoded(body) if len(body) > _LARGE else render.decode(body)
+
+
+def problems(reading: Reading) -> Iterator[str]:
     """Everything about an exchange that is not as the document says."""
+    seen, described, answer, code = reading.seen, reading.described, reading.answer, reading.code
     document = documents()[seen.control]
     headers = {name.decode(): value.decode("latin-1") for name, value in seen.headers}
-    name, described = document.find(seen.verb, seen.raw_path)
-    answer = answer_of(seen, described)
-    code = answer["error"].get("code") if seen.status >= 400 and isinstance(answer, dict) else None
     if described is None:
-        yield from _refused_by_routing(document, seen, name, answer, code)
+        yield from _refused_by_routing(document, reading.name, answer, code)
     else:
         yield from _declared(document, seen, described, headers, answer, code)
         yield from _accepted(document, seen, described)
     yield from _heads(seen, described, headers, answer, code)
 
 
-def answer_of(seen: Exchange, described: dict[str, Any] | None) -> Any:
-    """The JSON of an answer, `None` where it has none to be held to: bytes are what they are, whatever their type."""
-    if seen.body is None or (described is not None and seen.status < 400 and not _says_json(seen, described)):
-        return None
-    return json.loads(seen.body)
-
-
 def _says_json(seen: Exchange, described: dict[str, Any]) -> bool:
     return "application/json" in described["responses"].get(str(seen.status), {}).get("content", {})
 
 
-def _refused_by_routing(document: Document, seen: Exchange, wanted: str, answer: Any, code: Any) -> Iterator[str]:
+def _refused_by_routing(document: Document, wanted: str, answer: Any, code: Any) -> Iterator[str]:
     if code != wanted:
         yield f"{code} where routing says {wanted}"
     yield from document.faults(named("Error"), answer)
@@ -118,8 +155,11 @@ def _declared(
     content = response["content"].get(kind) or response["content"].get("*/*")
     if content is None:
         yield f"the type {kind} is not declared, only {', '.join(response['content'])}"
-    elif seen.frames is None and answer is not None:
-        yield from document.faults(content["schema"], answer)
+    elif answer is not None and seen.body is not None and not document.known(seen.body):
+        faults = list(document.faults(content["schema"], answer))
+        if not faults and len(seen.body) > _LARGE:
+            document.large.add(hash(seen.body))
+        yield from faults
     if code is not None and code not in response["x-error-codes"]:
         yield f"the code {code} is not declared"
     undeclared = set(headers) - {name.lower() for name in response.get("headers", {})} - _PLAIN
@@ -132,7 +172,7 @@ def _accepted(document: Document, seen: Exchange, described: dict[str, Any]) -> 
     body = described.get("requestBody")
     if seen.status >= 300 or body is None or not seen.sent or b"idempotency-key" in seen.asked:
         return
-    for fault in document.faults(body["content"]["application/json"]["schema"], json.loads(seen.sent)):
+    for fault in document.faults(body["content"]["application/json"]["schema"], render.decode(seen.sent)):
         yield f"accepted a body that the document refuses: {fault}"
 
 
@@ -172,7 +212,7 @@ def frame_problems(frame: bytes) -> tuple[dict[str, Any] | None, list[str]]:
     if names not in (["id", "event", "data"], ["event", "data"]):
         return None, [f"a frame of {names}"]
     values = [line.partition(": ")[2] for line in lines]
-    event: dict[str, Any] = json.loads(values[-1])
+    event: dict[str, Any] = render.decode(values[-1].encode())
     wrong = of_event(event)
     if values[-2] != event.get("type") or values[:-2] != ([] if event.get("seq") is None else [str(event["seq"])]):
         wrong.append(f"a frame of {values[:-1]} for {event.get('type')} {event.get('seq')}")

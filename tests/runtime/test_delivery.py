@@ -161,6 +161,41 @@ def test_the_sender_says_why_there_is_no_answer(url: str) -> None:
     assert found
 
 
+def test_nobody_logs_the_query_of_an_address(gobare: Emulator, api: Api, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(1)
+    with Receiver() as receiver:
+        api.post("/v1/webhooks", {"url": f"{receiver.url}?token=canary"})
+        api.session({"input": "hello"})
+        assert gobare.settle()
+        assert len(receiver.posts) == 4
+    assert "canary" not in caplog.text
+
+
+def test_an_answer_that_is_no_http_is_not_told_whole() -> None:
+    async def send(url: str) -> tuple[int | None, str | None]:
+        sender = Sender()
+        try:
+            return await sender.send(url, {"content-type": "application/json"}, b"{}", 5)
+        finally:
+            await sender.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(b"x" * 50_000 + b"\r\n\r\n")
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        status, found = asyncio.run(send(f"http://127.0.0.1:{listening.getsockname()[1]}/"))
+        thread.join(WAIT)
+    assert status is None
+    assert found is not None
+    assert len(found) == 200
+
+
 def test_a_long_answer_is_not_read_to_its_end() -> None:
     async def send(url: str) -> list[tuple[int | None, str | None]]:
         sender = Sender()

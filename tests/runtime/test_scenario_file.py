@@ -135,7 +135,7 @@ def test_anchors_and_merge_keys_work(tmp_path: Path) -> None:
         (step({"write": {"path": "a", "content": "", "size": None}}), "[0].write.size has no value."),
         (step({"preview": 0}), "agent[0].otherwise[0].preview.port is 0; the least is 1"),
         (step({"preview": {"port": 1, "body": 5}}), "agent[0].otherwise[0].preview.body must be text, not a number"),
-        (step({"preview": {"port": 1, "body": {"/": 5}}}), "preview.body[\"/\"] must be text, not a number"),
+        (step({"preview": {"port": 1, "body": {"/": 5}}}), 'preview.body["/"] must be text, not a number'),
         (step({"preview": {"port": 1, "body": None}}), "preview.body has no value. Give it one or leave the key out"),
         (step({"ask": {"question": "?", "as": None}}), "agent[0].otherwise[0].ask.as has no value."),
         (step({"together": [{"say": "x"}]}), "agent[0].otherwise[0].together[0].say cannot be in `together`."),
