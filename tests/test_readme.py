@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
+import yaml
 
 from emulator import Emulator
 from emulator.runtime.scenario_file import load
@@ -40,6 +42,7 @@ def test_every_snippet_is_of_a_kind_that_is_run() -> None:
 def test_the_python_snippets_pass_as_they_stand(tmp_path: Path) -> None:
     for n, snippet in enumerate(snippets("python")):
         (tmp_path / f"test_snippet_{n}.py").write_text(snippet)
+    shutil.copy(ROOT / "fixtures" / "demo.jsonl", tmp_path)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
         capture_output=True,
@@ -49,7 +52,7 @@ def test_the_python_snippets_pass_as_they_stand(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "3 passed" in done.stdout
+    assert "7 passed" in done.stdout
 
 
 def test_the_fixture_takes_about_ten_lines() -> None:
@@ -58,12 +61,12 @@ def test_the_fixture_takes_about_ten_lines() -> None:
 
 
 def test_the_yaml_snippet_is_a_scenario_that_plays(gobare: EmulatorType, api: Api) -> None:
-    [snippet] = snippets("yaml")
+    scenarios = [yaml.safe_load(snippet) for snippet in snippets("yaml")]
     path = ROOT / "fixtures" / "order_lookup.yaml"
     assert load(path).rules
-    import yaml
-
-    gobare.load(yaml.safe_load(snippet))
+    for scenario in scenarios:
+        assert load(scenario).rules
+    gobare.load(next(scenario for scenario in scenarios if scenario["scenario"] == "order lookup"))
     session = api.session()
     api.say(session, "hello")
     assert gobare.transcript(session).last_message == "I only know about orders."
@@ -113,7 +116,7 @@ def test_the_verbs_table_names_every_verb() -> None:
     table = README.partition("### The verbs of a turn")[2].partition("\n##")[0]
     named = set(re.findall(r"`(\w+)\(", table))
     verbs = {name for name in vars(Turn) if not name.startswith("_")} - {"call_with"}
-    assert named - {"json"} == verbs
+    assert named - {"json", "expect"} == verbs
 
 
 def test_the_names_of_the_handle_exist(gobare: EmulatorType) -> None:
