@@ -99,9 +99,13 @@ def _serve(parser: Parser, arguments: list[str]) -> int:
     wanted = _serve_options(vars(parser.parse(arguments)), os.environ)
     # Looking for garbage in what is being imported costs a start a twelfth, and finds none.
     gc.disable()
+    thresholds = gc.get_threshold()
+    # A server makes much and leaves few cycles: looking for them as seldom as this costs it little memory.
+    gc.set_threshold(10_000, *thresholds[1:])
     try:
         return _serve_until_stopped(wanted)
     finally:
+        gc.set_threshold(*thresholds)
         gc.unfreeze()
         gc.enable()
 

@@ -122,10 +122,12 @@ def check(tools: Sequence[Tool], prefix: str) -> tuple[Tool, ...]:
         raise invalid(f"`{prefix}` has {len(tools)} entries; at most {TOOLS} are accepted.")
     names = _Names()
     kept: list[Tool] = []
+    built_ins: set[str] = set()
     for n, tool in enumerate(tools):
         path = f"{prefix}[{n}]"
         if isinstance(tool, BuiltIn):
-            if tool not in kept:
+            if tool.type not in built_ins:
+                built_ins.add(tool.type)
                 kept.append(tool)
             continue
         if not 1 <= len(tool.name) <= NAME:

@@ -12,6 +12,7 @@ import logging
 from contextlib import asynccontextmanager
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, Final, Literal
+from weakref import WeakValueDictionary
 
 from emulator.domain.connections import NO_MODEL
 from emulator.domain.scenario import Facts, unanswered
@@ -76,7 +77,8 @@ class Engine:
         self.unmatched: list[dict[str, Any]] = []
         self.blocked: list[str] = []
         self._holder = holder
-        self._locks: dict[str, asyncio.Lock] = {}
+        # Each is there as long as somebody holds it or waits for it.
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         # What scripts keep for each session.
         self.states: dict[str, dict[str, Any]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -107,7 +109,7 @@ class Engine:
         self, organization: Organization, session: Session, text: str, request_id: str | None = None
     ) -> int | None:
         """Take a message. Gives its place in the queue, or `None` if its turn begins now (contract §7)."""
-        async with self._locks.setdefault(session.id, asyncio.Lock()):
+        async with self._lock(session):
             self._check_exists(session)
             if session.busy:
                 limit = self.world.settings.queue_limit
@@ -174,7 +176,6 @@ class Engine:
         self.previews.unpublish(session)
         if run is not None:
             run.steps.cancel()
-        self._locks.pop(session.id, None)
         self.states.pop(session.id, None)
         self._between.pop(session.id, None)
         await self.workspaces.destroy(session)
@@ -197,7 +198,7 @@ class Engine:
     @asynccontextmanager
     async def _awake(self, organization: Organization, session: Session) -> AsyncIterator[None]:
         """The workspace running for a call that opens no turn; idle afterwards where nothing else keeps it."""
-        async with self._locks.setdefault(session.id, asyncio.Lock()):
+        async with self._lock(session):
             self._check_exists(session)
             if session.current is None:
                 start = await self.wake(organization, session)
@@ -260,6 +261,13 @@ class Engine:
 
     # Inside
 
+    def _lock(self, session: Session) -> asyncio.Lock:
+        """What has a session's workspace brought up by one at a time."""
+        lock = self._locks.get(session.id)
+        if lock is None:
+            lock = self._locks[session.id] = asyncio.Lock()
+        return lock
+
     def _check_exists(self, session: Session) -> None:
         if self.rest.over:
             raise reset_meanwhile()
@@ -285,7 +293,7 @@ class Engine:
                 blocked=lambda stack: self._blocked(run, stack),
                 lost=lambda error: self._script_failed(run, error),
             ),
-            self.states.setdefault(session.id, {}),
+            self.states.get(session.id, {}),
             session.agent.approval_mode,
             list(session.agent.permission_rules),
             steers=list(steers),
@@ -358,6 +366,8 @@ class Engine:
         session.settle(turn, command, error)
         if self._runs.get(session.id) is run:
             del self._runs[session.id]
+        if run.state:
+            self.states[session.id] = run.state
         self.publications.begin(run.organization, session, turn)
         self.feed.pump(run.organization)
         self._go_on(run.organization, session)
@@ -372,7 +382,7 @@ class Engine:
 
     async def _next(self, organization: Organization, session: Session) -> None:
         """Begin the turn that waited behind the one that settled."""
-        async with self._locks.setdefault(session.id, asyncio.Lock()):
+        async with self._lock(session):
             if session.deleted or session.current is not None or not session.queue:
                 self._between.pop(session.id, None)
                 if not session.deleted and not session.busy:

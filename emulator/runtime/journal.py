@@ -6,12 +6,16 @@ what was never put in.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Hashable, Iterator
+
+# How many bodies are known again.
+_BODIES: Final = 64
+_UNKNOWN: Final = object()
 
 
 @dataclass(slots=True)
@@ -51,7 +55,20 @@ class Journal:
 
     def __init__(self) -> None:
         self._entries: deque[Entry] = deque()
+        self._bodies: OrderedDict[Hashable, Any] = OrderedDict()
         self.dropped = 0
+
+    def body(self, key: Hashable, keep: Callable[[], Any]) -> Any:
+        """What is kept of a body: made by `keep`, or what was made of the same body a while ago.
+
+        `key` tells bodies apart and holds nothing of them: clients send the same again and again.
+        """
+        kept = self._bodies.get(key, _UNKNOWN)
+        if kept is _UNKNOWN:
+            kept = self._bodies[key] = keep()
+            if len(self._bodies) > _BODIES:
+                self._bodies.popitem(last=False)
+        return kept
 
     def add(self, entry: Entry, limit: int) -> None:
         """Keep a request, at most `limit` of them."""
