@@ -19,13 +19,13 @@ from emulator.redaction import scrub
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from emulator.domain.action import Action
     from emulator.domain.artifacts import Artifact
     from emulator.domain.catalogue import Connector, EnvironmentProfile, SavedAgent
     from emulator.domain.connections import ModelConnection
     from emulator.domain.files import Blob
     from emulator.domain.notices import Notice
     from emulator.domain.pages import Page, T
-    from emulator.domain.action import Action
     from emulator.domain.session import Session, Turn
     from emulator.domain.snapshots import Content, Snapshot
     from emulator.domain.tools import Tool, ToolSet
