@@ -22,10 +22,11 @@ from uvicorn.server import ServerState
 from emulator import render
 from emulator.api.app import LINK, Api
 from emulator.api.previews import Pages
+from emulator.listening import hang_up
 from emulator.redaction import Secret
 from emulator.refusals import Refusal, invalid, not_found
 from emulator.runtime.deployment import Deployment
-from emulator.runtime.publishing import PREFIX
+from emulator.runtime.previews import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -283,16 +284,7 @@ class Socket:
         if self._server is not None:
             self._server.close()
         await self.deployment.close()
-        for connection in list(self.state.connections):
-            connection.shutdown()
-        if self.state.tasks:
-            await asyncio.wait(self.state.tasks, timeout=0.2)
-        for task in list(self.state.tasks):
-            task.cancel()
-        for connection in list(self.state.connections):
-            connection.transport.abort()
-        if self.state.tasks:
-            await asyncio.wait(self.state.tasks, timeout=0.2)
+        await hang_up(self.state)
         # One pass, in which the loop closes what was just let go of.
         await asyncio.sleep(0)
 

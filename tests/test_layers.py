@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "emulator"
 
 # From the bottom up. A module may import its own layer and those before it.
-BASE = ("refusals", "clock", "ids", "redaction", "settings", "scenario_source", "differences")
+BASE = ("refusals", "clock", "listening", "ids", "redaction", "settings", "scenario_source", "differences")
 LAYERS: dict[str, tuple[str, ...]] = {
     "base": (),
     "wire": ("base",),

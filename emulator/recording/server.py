@@ -7,6 +7,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from emulator.listening import hang_up
 from emulator.recording.document import Writer
 from emulator.recording.proxy import Proxy
 from emulator.recording.recorder import Recorder
@@ -95,15 +96,6 @@ class RecordingServer:
         """Stop serving, once what was begun is in the recording."""
         self._server.close()
         await self._watch.close()
-        for connection in list(self._state.connections):
-            connection.shutdown()
-        if self._state.tasks:
-            await asyncio.wait(self._state.tasks, timeout=0.2)
-        for task in list(self._state.tasks):
-            task.cancel()
-        for connection in list(self._state.connections):
-            connection.transport.abort()
-        if self._state.tasks:
-            await asyncio.wait(self._state.tasks, timeout=0.2)
+        await hang_up(self._state)
         await self._upstream.close()
         self._recorder.end()

@@ -21,8 +21,8 @@ from emulator.refusals import Refusal, not_found, reset_meanwhile
 from emulator.runtime.actions import Actions
 from emulator.runtime.answers import Answers
 from emulator.runtime.fault import Fault, fault_of
+from emulator.runtime.previews import Previews
 from emulator.runtime.publications import Publications
-from emulator.runtime.publishing import Publishing
 from emulator.runtime.rest import Rest
 from emulator.runtime.run import Failed, Run, ScriptError, TurnOver
 from emulator.runtime.stepping import Holder, Steps
@@ -69,7 +69,7 @@ class Engine:
         self.script = script
         self.workspaces = Workspaces(world, clock, reach, self._workspace_moved, self.spawn)
         self.publications = Publications(world, clock, feed, self.spawn)
-        self.previews = Publishing(world, self.workspaces, feed)
+        self.previews = Previews(world, self.workspaces, feed)
         self._runs: dict[str, Run] = {}
         self.answers = Answers(max(1, world.settings.journal_limit))
         self.actions = Actions(clock, feed, self._runs, self.answers)

@@ -1,4 +1,4 @@
-"""Publishing: puts what an agent serves at a public address, and answers whoever opens it.
+"""Previews: put what an agent serves at a public address, and answer whoever opens it.
 
 Law: an address answers on the emulator itself, to anybody, with what the script serves. A published
 workspace pauses like any other and is woken by its visitors; it is not reclaimed (contract §12).
@@ -22,7 +22,7 @@ PREFIX: Final = "_preview"
 """The first segment of every public address's path."""
 
 
-class Publishing:
+class Previews:
     """The public addresses of one world."""
 
     def __init__(self, world: World, workspaces: Workspaces, feed: Feed) -> None:
