@@ -130,8 +130,11 @@ def _told(recording: RecordingServer, options: Namespace) -> int:
         write(sys.stderr, f"{PROGRAM}: warning: nothing was found under the name {name}.\n")
     for what, why in recording.incomplete():
         write(sys.stderr, f"{PROGRAM}: warning: the recording lacks {what}: {why}.\n")
+    if failed := recording.failed():
+        why = f"{failed}. What came before can be played."
+        write(sys.stderr, f"{PROGRAM}: {options.out} could not be written to its end: {why}\n")
     if not secrets.suspected:
-        return 0
+        return 1 if failed else 0
     write(sys.stderr, f"{PROGRAM}: these look like secrets, and were replaced in {options.out}:\n")
     for name, place in secrets.suspected.items():
         write(sys.stderr, f"  {name}  ({place})\n")
@@ -140,7 +143,7 @@ def _told(recording: RecordingServer, options: Namespace) -> int:
         "Record again with --secret NAME for each that is one, and with --safe NAME for each that is none and may be "
         "kept.\n",
     )
-    return UNDECLARED
+    return 1 if failed else UNDECLARED
 
 
 def scenario(parser: Parser, arguments: list[str]) -> int:

@@ -37,17 +37,28 @@ class Writer:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self.lines = 0
+        # Why nothing more can be written, once that is so.
+        self.failed: str | None = None
 
     def write(self, entry: Mapping[str, Any]) -> None:
-        """Append one entry. After `close`, nothing."""
-        if not self._file.closed:
-            text = json.dumps(entry, ensure_ascii=False)
+        """Append one entry. After `close`, and once the disk refused one (`failed`), nothing."""
+        if self._file.closed or self.failed is not None:
+            return
+        text = json.dumps(entry, ensure_ascii=False)
+        try:
             self._file.write(text.encode("utf-8", "replace") + b"\n")
             self._file.flush()
-            self.lines += 1
+        except OSError as error:
+            # What follows would come after a line that was cut.
+            self.failed = error.strerror or type(error).__name__
+            return
+        self.lines += 1
 
     def close(self) -> None:
-        self._file.close()
+        try:
+            self._file.close()
+        except OSError as error:
+            self.failed = self.failed or error.strerror or type(error).__name__
 
 
 def content_fields(data: bytes) -> dict[str, str]:

@@ -12,7 +12,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.ids import Ids
-from emulator.recording.upstream import Decoder, Frames, Kept, passed_on
+from emulator.recording.upstream import Decoder, Frames, Kept, passed_on, why
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
@@ -157,7 +157,7 @@ class Proxy:
 
     async def _unreachable(self, send: Send, exchange: Exchange | None, error: Exception) -> None:
         request_id = self._ids.request()
-        message = f"The recorder cannot reach its upstream, {self._upstream.shown}: {type(error).__name__}."
+        message = f"The recorder cannot reach its upstream, {self._upstream.shown}: {why(error)}."
         refused = {"error": {"code": "provider_error", "message": message, "request_id": request_id}}
         body = json.dumps(refused).encode()
         headers = [

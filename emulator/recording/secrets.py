@@ -7,12 +7,16 @@ to be declared, by its name.
 
 from __future__ import annotations
 
+import base64
+import json
 import math
 import re
 from collections import Counter
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, quote_plus
 
-from emulator.recording.references import holds_an_id
+from emulator.recording.references import REFERENCE, holds_an_id
+from emulator.recording.words import is_ordinary
 from emulator.redaction import names_a_secret
 
 if TYPE_CHECKING:
@@ -46,7 +50,8 @@ _TOLD: Final = re.compile(
     r"(?i)(?<!\{\{)(?:passw[a-z]*|secret|token|api[_-]?key|credential)[\"']?\s*[=:]\s*[\"']?"
     r"((?=[^\s\"'&,;<>{}]*[0-9])[^\s\"'&,;<>{}]{8,})"
 )
-_CANDIDATE: Final = re.compile(r"[A-Za-z0-9_\-+/=.~]{20,}")
+_CANDIDATE: Final = re.compile(r"(?:[A-Za-z0-9_\-+/=.~]|%[0-9A-Fa-f]{2}){20,}")
+_BETWEEN: Final = re.compile(r"[-_+/=.~]|%[0-9A-Fa-f]{2}")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 # The parts of names people give to things: words in one case, humps, numbers, a word and a number.
 _WORDLIKE: Final = re.compile(
@@ -62,7 +67,7 @@ def looks_like_a_credential(text: str) -> bool:
     """Whether a run of characters looks drawn rather than written: long, of several kinds, and no words."""
     if len(text) < _CREDENTIAL_LENGTH or _UUID.fullmatch(text):
         return False
-    opaque = "".join(part for part in re.split(r"[-_+/=.~]", text) if part and not _WORDLIKE.fullmatch(part))
+    opaque = "".join(part for part in _BETWEEN.split(text) if part and not _WORDLIKE.fullmatch(part))
     kinds = sum(any(test(character) for character in opaque) for test in (str.islower, str.isupper, str.isdigit))
     if len(opaque) < _OPAQUE or kinds < 2:
         return False
@@ -83,7 +88,9 @@ class Secrets:
         self._declared = frozenset(declared)
         self._names: dict[str, str] = {}
         self._by_name: dict[str, str] = {}
-        self._known: list[str] = []
+        self._known: set[str] = set()
+        # Finds each of them, the longest first, which a shorter one may be a part of.
+        self._any: re.Pattern[str] | None = None
 
     def unused(self) -> list[str]:
         """The declared names that nothing was found under."""
@@ -104,9 +111,11 @@ class Secrets:
 
     def text(self, text: str, place: tuple[str, ...], key: str = "") -> str:
         """A text with every secret in it replaced. `key` is what it stands under, as somebody chose it."""
-        for value in self._known:
-            if value in text:
-                text = text.replace(value, f"{{{{secret:{self._names[value]}}}}}")
+        if self._any is None:
+            # What stands for an id is none of them, and what was put for one is not looked at again.
+            forms = sorted(self._known, key=len, reverse=True)
+            self._any = re.compile("|".join([REFERENCE.pattern, *map(re.escape, forms)]))
+        text = self._any.sub(self._put, text)
         if "{{secret:" not in text:
             return self._found(text, place, key)
         # What was put there is left alone; what somebody else wrote like it is not.
@@ -117,6 +126,10 @@ class Secrets:
                 parts += [self._found(text[at : match.start()], place), match[0]]
                 at = match.end()
         return "".join([*parts, self._found(text[at:], place)])
+
+    def _put(self, match: re.Match[str]) -> str:
+        name = self._names.get(match[0])
+        return match[0] if name is None else f"{{{{secret:{name}}}}}"
 
     def _found(self, text: str, place: tuple[str, ...], key: str = "") -> str:
         """A text without what has the form of a secret, or looks like one."""
@@ -170,10 +183,11 @@ class Secrets:
         return f"{{{{secret:{name}}}}}"
 
     def _remember(self, value: str) -> None:
-        if len(value) >= _LEAST and value not in self._known:
-            self._known.append(value)
-            # A secret that another one is a part of is looked for first.
-            self._known.sort(key=len, reverse=True)
+        if len(value) >= _LEAST and value not in self._known and not is_ordinary(value):
+            for form in (value, *_encoded(value)):
+                self._names.setdefault(form, self._names[value])
+                self._known.add(form)
+            self._any = None
 
     def _tells(self, part: str) -> bool:
         return (
@@ -199,6 +213,20 @@ class Secrets:
         self._names[value] = name
         self._by_name[name] = value
         return name
+
+
+def _encoded(value: str) -> set[str]:
+    """What a secret looks like inside of an address, of JSON in a text, and in base64."""
+    data = value.encode("utf-8", "replace")
+    forms = {
+        quote(data, safe=""),
+        quote(data),
+        quote_plus(data),
+        json.dumps(value)[1:-1],
+        json.dumps(value, ensure_ascii=False)[1:-1],
+        base64.b64encode(data).decode("ascii"),
+    }
+    return forms - {value}
 
 
 def _opaque_value(text: str) -> bool:

@@ -54,12 +54,16 @@ class RecordingServer:
         self._ceiling = ceiling
         self.secrets = Secrets(safe, secret)
         # Open from here to `stop`.
-        file = Path(out).open("wb")  # noqa: SIM115
-        self._recorder = Recorder(Writer(file), self.secrets, free, match)
+        self._writer = Writer(Path(out).open("wb"))  # noqa: SIM115
+        self._recorder = Recorder(self._writer, self.secrets, free, match)
 
     def incomplete(self) -> list[tuple[str, str]]:
         """What could not be recorded, and why."""
         return self._recorder.missing
+
+    def failed(self) -> str | None:
+        """Why the file ends before the recording did, if it does: the disk is full, for one."""
+        return self._writer.failed
 
     async def start(self) -> None:
         """Begin to serve, and to record."""

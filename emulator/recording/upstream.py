@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import ssl
 import zlib
 from typing import TYPE_CHECKING, Any, Final
 
@@ -89,6 +90,20 @@ class Upstream:
 
     async def close(self) -> None:
         await self._transport.aclose()
+
+
+def why(error: BaseException) -> str:
+    """Why an upstream cannot be reached, in the words of the system: nothing of a request is in them."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"its certificate is not trusted ({cause.verify_message})"
+        if isinstance(cause, ssl.SSLError):
+            return f"TLS failed ({cause.reason})"
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+        cause = cause.__cause__ or cause.__context__
+    return type(error).__name__
 
 
 def passed_on(headers: Sequence[tuple[bytes, bytes]], *, request: bool) -> Headers:

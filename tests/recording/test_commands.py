@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -14,9 +15,6 @@ from emulator.recording import load
 from tests.recording.recorded import Address, Recorded
 from tests.served import COMMAND, Served
 from tests.support import Api
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SUSPECT = "Zk3jQ9vX2mPl8RtY6wBn4HsD"
 TOKEN = "gbr_pat_emulator"
@@ -188,3 +186,17 @@ def test_what_is_no_recording_is_not_made_a_scenario_of(tmp_path: Path, capsys: 
     printed, complained = capsys.readouterr()
     assert printed == ""
     assert "is no recording" in complained
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
+def test_a_disk_that_is_full_is_said_and_holds_nobody_up(gobare: Emulator, tmp_path: Path) -> None:
+    out = tmp_path / "full.jsonl"
+    out.symlink_to("/dev/full")
+    with Recorder(gobare.url, out) as recorder:
+        assert recorder.api.session({"input": "hello"})
+        status, printed, errors = recorder.stop(signal.SIGINT)
+    assert (status, printed) == (1, "")
+    assert errors == (
+        f"gobare-emulator: {out} could not be written to its end: No space left on device. "
+        "What came before can be played.\n"
+    )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from emulator.recording.upstream import Upstream
+from emulator.recording.upstream import Upstream, why
 from tests.recording.recorded import Recorded
 from tests.recording.upstream import Answer, Request, Scripted
 from tests.support import WAIT
@@ -202,6 +202,20 @@ def test_an_upstream_with_tls_is_verified() -> None:
     transport: Any = Upstream("https://api.gobare.test/base")._transport
     assert transport._pool._ssl_context.verify_mode == ssl.CERT_REQUIRED
     assert transport._pool._ssl_context.check_hostname
+
+
+def test_why_an_upstream_cannot_be_reached_is_said() -> None:
+    refused = ConnectionRefusedError(111, "Connection refused")
+    untrusted = ssl.SSLCertVerificationError(1, "[SSL: CERTIFICATE_VERIFY_FAILED] self-signed certificate")
+    untrusted.verify_message = "self-signed certificate"
+    for cause, said in (
+        (refused, "Connection refused"),
+        (untrusted, "its certificate is not trusted (self-signed certificate)"),
+        (None, "RuntimeError"),
+    ):
+        error = RuntimeError("at https://user:password@host")
+        error.__cause__ = cause
+        assert why(error) == said
 
 
 def test_what_is_compressed_on_the_way_is_kept_readable(record: Callable[[str], Recorded]) -> None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import json
+from urllib.parse import quote, urlencode
+
 import pytest
 
 from emulator.recording.references import References
 from emulator.recording.secrets import Secrets, looks_like_a_credential
+
+AWKWARD = 'p@ss/w+rd="q é'
 
 
 @pytest.mark.parametrize(
@@ -94,3 +100,48 @@ def test_an_id_has_one_reference_in_paths_fields_and_texts() -> None:
     references.learn_in({"agent": {"id": "desk"}}, answer=False)
     assert references.text("desk") == "desk", "a client may name an agent by its name"
     assert references.learn("me", "token") is None
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        json.dumps({"key": AWKWARD}),
+        json.dumps({"key": AWKWARD}, ensure_ascii=False),
+        f"https://hooks.test/{quote(AWKWARD, safe='')}",
+        urlencode({"key": AWKWARD}),
+        base64.b64encode(AWKWARD.encode()).decode(),
+    ],
+)
+def test_a_known_secret_is_found_in_what_it_was_written_into(written: str) -> None:
+    secrets = Secrets()
+    secrets.field(AWKWARD, ("key",))
+    text = secrets.text(f"it is {written}.", ("x",))
+    assert "{{secret:key}}" in text
+    assert "ss" not in text.replace("https", "")
+
+
+def test_a_drawn_value_is_found_in_an_address_that_escapes_it() -> None:
+    secrets = Secrets()
+    signature = "9XkLm4pQ%2B7rT1vW8yZ%2F3aB6cD5eF0gH%3D"
+    assert secrets.text(f"https://blob.test/a?sig={signature}&v=1", ("url",)) == (
+        "https://blob.test/a?sig={{secret:url}}&v=1"
+    )
+    assert secrets.text("https://x.test/?to=https%3A%2F%2Fexample.com%2Fwiki%2F%D0%9F%D1%80", ("url",)).count("{") == 0
+
+
+def test_the_words_of_the_api_are_withheld_where_they_stand_and_left_alone_elsewhere() -> None:
+    secrets = Secrets()
+    for value in ("application/json", "sessions", "completed", "agent.thinking", "secret"):
+        assert secrets.field(value, ("tools", "docs", "headers")).startswith("{{secret:tools_docs_headers")
+        assert secrets.text(f"/v1/{value}", ("path",)) == f"/v1/{value}"
+    secrets.field("production", ("tools", "docs", "headers", "stage"))
+    assert secrets.text("in production", ("x",)) == "in {{secret:tools_docs_headers_stage}}"
+
+
+def test_nothing_is_replaced_in_a_placeholder_or_a_reference() -> None:
+    secrets = Secrets()
+    secrets.field("Secret{{x", ("a",))
+    secrets.field("a-long-one", ("secret", "names"))
+    secrets.field("names}}", ("b",))
+    secrets.field("session 1", ("c",))
+    assert secrets.text("a-long-one of <session 1>", ("x",)) == "{{secret:secret_names}} of <session 1>"
