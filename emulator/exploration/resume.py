@@ -72,6 +72,8 @@ class Resume(Part):
                 continue
             self._cut.add(reader.key)
             self.reached = True
+            # What comes behind it in this chunk goes to nobody.
+            reader.sent = seq
             yield chunk[: chunk.index(b"\n\n", at) + 2]
             if _gone(seq):
                 if not reader.overrun.done():

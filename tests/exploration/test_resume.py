@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from tests.support import Api
+
 if TYPE_CHECKING:
+    from emulator import Emulator
     from tests.exploration.conftest import Run
 
 pytest_plugins = ("pytester",)
@@ -111,3 +114,15 @@ def test_it(gobare):
 """)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*LookupError: to see that it came here*"])
+
+
+def test_what_a_cut_kept_from_a_client_counts_as_not_sent(gobare: Emulator) -> None:
+    api = Api(gobare)
+    gobare.load({"agent": [{"otherwise": [{"say": "Looking."}, {"call": {"function": "lookup"}}]}]})
+    session = api.session({"agent": {"tools": [{"type": "function", "name": "lookup"}]}})
+    gobare.settings.update(explore=["resume_everywhere:4"])
+    with api.stream(f"/v1/sessions/{session}/events") as stream:
+        api.say(session, "go")
+        assert [frame.type for frame in iter(stream.event, None)][-1] == "agent.message"
+    api.stream(f"/v1/sessions/{session}/events").close()
+    assert [finding["id"] for finding in gobare.report()["findings"]] == ["resumed-without-cursor"]
