@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_core import from_json, to_json
 
@@ -17,7 +17,7 @@ from emulator.domain.tools import BuiltIn, FunctionTool, McpTool
 from emulator.redaction import scrub
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from emulator.domain.action import Action
     from emulator.domain.artifacts import Artifact
@@ -102,18 +102,18 @@ def refusal_headers(refused: Refusal) -> list[tuple[bytes, bytes]]:
     return headers
 
 
+_FIELDS: Final[Mapping[type[Tool], tuple[str, ...]]] = {
+    FunctionTool: ("name", "description", "parameters", "timeout_seconds"),
+    McpTool: ("name", "url", "command", "args", "env_refs", "allowed_tools", "required"),
+}
+
+
 def tool(entry: Tool) -> dict[str, Any]:
     """One tool as it is read back: as sent, less its secrets, which `redacted` names."""
-    match entry:
-        case BuiltIn():
-            return {"type": entry.type}
-        case FunctionTool():
-            shown: dict[str, Any] = {"type": "function"}
-            fields: tuple[str, ...] = ("name", "description", "parameters", "timeout_seconds")
-        case McpTool():
-            shown = {"type": "mcp"}
-            fields = ("name", "url", "command", "args", "env_refs", "allowed_tools", "required")
-    for name in fields:
+    if isinstance(entry, BuiltIn):
+        return {"type": entry.type}
+    shown: dict[str, Any] = {"type": "function" if isinstance(entry, FunctionTool) else "mcp"}
+    for name in _FIELDS[type(entry)]:
         value = getattr(entry, name)
         if value is not None:
             shown[name] = value
