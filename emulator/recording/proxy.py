@@ -168,6 +168,9 @@ class Proxy:
         ]
         if exchange is not None:
             self._tell(self._recorder.answered, exchange, 502, {}, body, len(body), unreachable=True)
+            lack = ("answers of the upstream", f"it cannot be reached: {why(error)}")
+            if lack not in self._recorder.missing:
+                self._recorder.missing.append(lack)
         await send({"type": "http.response.start", "status": 502, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 

@@ -32,6 +32,8 @@ _CATCH_UP_SECONDS: Final = 5.0
 _PUBLISH_SECONDS: Final = 35.0
 _AGAIN_SECONDS: Final = 0.2
 _QUIET_SECONDS: Final = 0.1
+_TOGETHER: Final = 50
+_UNSEEN: Final = "the events the client does not read itself"
 _SETTLED: Final = ("completed", "failed", "cancelled")
 
 
@@ -44,6 +46,8 @@ class Watch:
         self._ceiling = ceiling
         # The Authorization header of each token -> whether its stream is open, once that is known.
         self._opened: dict[str, asyncio.Future[bool]] = {}
+        # Until when requests wait for it: a stream that does not open holds up the first ones only.
+        self._patience: dict[str, float] = {}
         self._live: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._owed: dict[str, set[asyncio.Task[None]]] = {}
@@ -59,11 +63,14 @@ class Watch:
 
     async def follow(self, authorization: str) -> None:
         """Follow the events a token may see; returns once its stream is open, or is known not to be."""
+        loop = asyncio.get_running_loop()
         opened = self._opened.get(authorization)
         if opened is None:
-            opened = self._opened[authorization] = asyncio.get_running_loop().create_future()
+            opened = self._opened[authorization] = loop.create_future()
+            self._patience[authorization] = loop.time() + _OPEN_SECONDS
             self._spawn(self._read(authorization, opened))
-        await asyncio.wait([opened], timeout=_OPEN_SECONDS)
+        if not opened.done() and (left := self._patience[authorization] - loop.time()) > 0:
+            await asyncio.wait([opened], timeout=left)
 
     async def catch_up(self, session_id: str) -> None:
         """Wait, not for long, until everything of a session's settled turns is in the recording."""
@@ -84,8 +91,12 @@ class Watch:
 
     async def close(self) -> None:
         """Wait for what is owed, then stop reading."""
-        for session_id in list(self._recorder.sessions):
-            await self.catch_up(session_id)
+        if not all(opened.done() for opened in self._opened.values()):
+            self._incomplete(_UNSEEN, "its stream was never opened")
+        sessions = list(self._recorder.sessions)
+        # Together: an upstream that answers nothing any more is waited for once, not once for each session.
+        for n in range(0, len(sessions), _TOGETHER):
+            await asyncio.gather(*map(self.catch_up, sessions[n : n + _TOGETHER]))
         if self._live:
             await asyncio.sleep(_QUIET_SECONDS)
         for task in list(self._tasks):
@@ -118,8 +129,7 @@ class Watch:
         try:
             if response.status_code != 200:
                 if response.status_code != 401:
-                    why = f"its stream was refused with status {response.status_code}"
-                    self._incomplete("the events the client does not read itself", why)
+                    self._incomplete(_UNSEEN, f"its stream was refused with status {response.status_code}")
                 if not opened.done():
                     opened.set_result(False)
                 return cursor

@@ -196,6 +196,8 @@ def test_an_upstream_that_is_not_there_is_said_in_the_api_s_envelope(
         connection.close()
     (line,) = (line for line in recorded.lines() if "verb" in line)
     assert (line["status"], line["unreachable"], line["body"]) == (502, True, {})
+    ((what, reason),) = recorded.server.incomplete()
+    assert (what, reason) == ("answers of the upstream", "it cannot be reached: Connection refused")
 
 
 def test_an_upstream_with_tls_is_verified() -> None:

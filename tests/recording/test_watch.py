@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from emulator import Emulator
+from emulator.recording import watch
 from tests.recording.recorded import Recorded
 from tests.recording.upstream import Answer, Request, Scripted
+from tests.support import WAIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,3 +126,41 @@ def test_a_stream_that_broke_off_is_taken_up_where_it_was(gobare: Emulator, tmp_
             recorder.api.get("/v1/health")
     assert streams[:3] == [None, "1", "3"]
     assert [line["payload"]["text"] for line in recorder.events("user.message")] == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("stuck", ["/v1/events", "/turns"])
+def test_an_upstream_that_answers_nothing_any_more_is_waited_for_once(
+    gobare: Emulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stuck: str
+) -> None:
+    """Neither each request waits for the events to be open, nor each session for its end."""
+    monkeypatch.setattr(watch, "_OPEN_SECONDS", 0.5)
+    monkeypatch.setattr(watch, "_CATCH_UP_SECONDS", 0.5)
+    over = threading.Event()
+    created: list[str] = []
+
+    def stream() -> Iterator[bytes]:
+        yield b":\n\n"
+        over.wait(WAIT)
+
+    def answer(request: Request) -> Answer:
+        if stuck in request.target:
+            over.wait(WAIT)
+        if request.target.startswith("/v1/events"):
+            return 200, {"content-type": "text/event-stream"}, stream()
+        created.append(f"session-number-{len(created)}")
+        body = {"object": "session", "id": created[-1]}
+        return 201, {"content-type": "application/json"}, json.dumps(body).encode()
+
+    with Scripted(answer) as upstream:
+        started = time.monotonic()
+        with Recorded(gobare, tmp_path / "it.jsonl", upstream=upstream.url) as recorder:
+            for _ in range(12):
+                recorder.api.session()
+        # Twelve times half a second, if each waited.
+        assert time.monotonic() - started < 4
+        over.set()
+    lacks = recorder.server.incomplete()
+    if stuck == "/turns":
+        assert len(lacks) == 12
+    else:
+        assert lacks == [("the events the client does not read itself", "its stream was never opened")]
