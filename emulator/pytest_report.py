@@ -42,7 +42,9 @@ def sections(emulator: Emulator) -> list[tuple[str, str]]:
         # A report must not break the run, whatever the test did to its emulator.
         return [("gobare", f"no timeline: {error}")]
     if len(lines) > _LINES:
-        lines = [f"(the first {len(lines) - _LINES} lines are left out)", *lines[-_LINES:]]
+        # What went wrong began early; where it led to is at the end.
+        half = _LINES // 2
+        lines = [*lines[:half], f"({len(lines) - 2 * half} lines are left out)", *lines[-half:]]
     return [("gobare timeline", "\n".join(lines)), *_unmatched(emulator)]
 
 
@@ -75,7 +77,8 @@ def judge(emulator: Emulator, item: pytest.Item, failed: bool) -> None:
     if failed:
         return
     if lines:
-        for name, text in sections(emulator):
+        # What no rule answered is among the lines.
+        for name, text in sections(emulator)[:1]:
             item.add_report_section("teardown", name, text)
         pytest.fail(f"not reached, or left over at the end of the test:\n{listed(lines)}", pytrace=False)
     item.stash.setdefault(LEFT, []).extend(verdict["left"])

@@ -279,6 +279,31 @@ def test_it(gobare):
     )
 
 
+def test_what_no_rule_answered_is_told_once_where_it_is_what_failed(run: Run) -> None:
+    result = run("""
+RULES = {"agent": [{"when": {"message": {"contains": "order"}}, "do": [{"say": "x"}]}]}
+
+@pytest.mark.gobare(strict=True, scenario=RULES)
+def test_it(gobare):
+    delete(gobare, say(gobare, "the weather"))
+""")
+    result.assert_outcomes(passed=1, errors=1)
+    assert result.stdout.str().count("  - no rule answered the message") == 1
+    result.stdout.no_fnmatch_line("*gobare unmatched messages*")
+
+
+def test_a_long_timeline_is_shown_from_its_beginning_and_to_its_end(run: Run) -> None:
+    result = run("""
+def test_it(gobare):
+    for number in range(60):
+        delete(gobare, say(gobare, f"number {number}"))
+    assert False
+""")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*user      number 0 *", "(* lines are left out)", "*user      number 59 *"])
+    result.stdout.no_fnmatch_line("*user      number 30 *")
+
+
 PAGES = """
 def test_passes(gobare):
     delete(gobare, say(gobare, "hello"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.client.transcript import line, of_event
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _LONGEST: Final = 60
+# So many reads that are alike are printed one by one; of more, the first is, and how many followed.
+_ALIKE: Final = 3
 # As much of a session's id as tells it from others.
 _ID: Final = 8
 
@@ -23,21 +26,37 @@ class Timeline(list[dict[str, Any]]):
     """
 
     def __str__(self) -> str:
-        return "\n".join(line(*told) for told in self.lines()) or "(nothing happened)"
+        return "\n".join(line(*told) for told in self._folded()) or "(nothing happened)"
 
     __repr__ = __str__
 
+    def _folded(self) -> Iterator[tuple[float, str, str]]:
+        """The lines, and of a read that was sent again and again the first: polls hide what happened."""
+        for _, alike in groupby(enumerate(self._told()), key=lambda told: told[1][1] or told[0]):
+            run = [line for _, (line, _) in alike]
+            if len(run) <= _ALIKE:
+                yield from run
+                continue
+            yield run[0]
+            yield run[-1][0], "client", f"… the same {len(run) - 1} times more"
+
     def lines(self) -> Iterator[tuple[float, str, str]]:
         """Each thing worth telling: seconds since the first, who did it, and what."""
+        return (line for line, _ in self._told())
+
+    def _told(self) -> Iterator[tuple[tuple[float, str, str], str]]:
+        """Each line; with that of a read, what it has in common with its like."""
         start = self[0]["at"] if self else 0
         several = len({entry["session_id"] for entry in self if entry["event"] is not None}) > 1
         for entry in self:
             seconds = (entry["at"] - start) / 1000
             if entry["request"] is not None:
-                yield seconds, "client", of_request(entry["request"])
+                request = entry["request"]
+                alike = of_request({**request, "request_id": ""}) if request["method"] == "GET" else ""
+                yield (seconds, "client", of_request(request)), alike
             elif (told := of_event(entry["event"])) is not None:
                 who, text = told
-                yield seconds, who, f"{text}  ({entry['session_id'][:_ID]}…)" if several else text
+                yield (seconds, who, f"{text}  ({entry['session_id'][:_ID]}…)" if several else text), ""
 
 
 def of_request(request: Mapping[str, Any]) -> str:

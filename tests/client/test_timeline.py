@@ -117,3 +117,21 @@ def test_a_page_of_nothing_is_a_page(gobare: Emulator) -> None:
     tags = _Tags()
     tags.feed(made)
     assert "none" in tags.text
+
+
+def test_of_reads_that_are_alike_the_first_is_printed_and_how_many_followed(gobare: Emulator, api: Api) -> None:
+    session_id = api.session({"input": "go"})
+    for _ in range(3):
+        api.get(f"/v1/sessions/{session_id}")
+    for _ in range(400):
+        api.get(f"/v1/sessions/{session_id}/turns")
+    api.get("/v1/sessions/nobody")
+    for _ in range(5):
+        api.say(session_id, "again")
+    told = str(gobare.timeline())
+    assert told.count(f"200 GET /v1/sessions/{session_id} ") == 3
+    assert told.count(f"200 GET /v1/sessions/{session_id}/turns ") == 1
+    assert told.count("  client    … the same 399 times more") == 1
+    assert told.count("404 not_found GET /v1/sessions/nobody") == 1
+    assert told.count("202 POST") == 5
+    assert len(list(gobare.timeline().lines())) > 400
