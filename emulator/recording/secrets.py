@@ -12,6 +12,7 @@ import json
 import math
 import re
 from collections import Counter
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, quote_plus
 
@@ -32,7 +33,7 @@ _LONGEST_NAME: Final = 60
 _FORMS: Final = tuple(
     re.compile(pattern)
     for pattern in (
-        r"-----BEGIN [A-Z0-9 ]+-----[\s\S]+?-----END [A-Z0-9 ]+-----",
+        r"-----BEGIN [A-Z0-9 ]+-----(?:(?!-----BEGIN )[\s\S])+?-----END [A-Z0-9 ]+-----",
         r"eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*",
         r"gbr_pat_[A-Za-z0-9_\-.~+/=]+",
         r"whsec_[A-Za-z0-9_\-+/=]{8,}",
@@ -48,7 +49,7 @@ _FORMS: Final = tuple(
 # What is said to be a secret beside it.
 _TOLD: Final = re.compile(
     r"(?i)(?<!\{\{)(?:passw[a-z]*|secret|token|api[_-]?key|credential)[\"']?\s*[=:]\s*[\"']?"
-    r"((?=[^\s\"'&,;<>{}]*[0-9])[^\s\"'&,;<>{}]{8,})"
+    r"((?=[^\s\"'&,;<>{}]{0,200}[0-9])[^\s\"'&,;<>{}]{8,})"
 )
 _CANDIDATE: Final = re.compile(r"(?:[A-Za-z0-9_\-+/=.~]|%[0-9A-Fa-f]{2}){20,}")
 _BETWEEN: Final = re.compile(r"[-_+/=.~]|%[0-9A-Fa-f]{2}")
@@ -60,6 +61,8 @@ _WORDLIKE: Final = re.compile(
 )
 _CREDENTIAL_LENGTH: Final = 20
 _OPAQUE: Final = 16
+# A longer run is data in base64, and as such one thing.
+_LONGEST_PATH: Final = 256
 _ENTROPY: Final = 3.0
 
 
@@ -77,7 +80,8 @@ def looks_like_a_credential(text: str) -> bool:
 
 
 class Secrets:
-    """The secrets of one recording. `safe` and `declared` are names: kept in clear, and known to be secret.
+    """The secrets of one recording. `safe` and `declared` are names: kept in clear, and known to be secret. `*` in
+    one stands for anything.
 
     `suspected` has the names that were found and not declared, each with where it was found first.
     """
@@ -89,12 +93,15 @@ class Secrets:
         self._names: dict[str, str] = {}
         self._by_name: dict[str, str] = {}
         self._known: set[str] = set()
-        # Finds each of them, the longest first, which a shorter one may be a part of.
-        self._any: re.Pattern[str] | None = None
+        self._counted: Counter[str] = Counter()
 
     def unused(self) -> list[str]:
         """The declared names that nothing was found under."""
-        return sorted((self._safe | self._declared) - set(self._by_name))
+        return sorted(
+            pattern
+            for pattern in self._safe | self._declared
+            if not any(_is_one_of(name, (pattern,)) for name in self._by_name)
+        )
 
     def field(self, value: str, place: Iterable[str]) -> str:
         """The placeholder of the value of a field that holds a secret. Empty text is none."""
@@ -111,11 +118,10 @@ class Secrets:
 
     def text(self, text: str, place: tuple[str, ...], key: str = "") -> str:
         """A text with every secret in it replaced. `key` is what it stands under, as somebody chose it."""
-        if self._any is None:
-            # What stands for an id is none of them, and what was put for one is not looked at again.
-            forms = sorted(self._known, key=len, reverse=True)
-            self._any = re.compile("|".join([REFERENCE.pattern, *map(re.escape, forms)]))
-        text = self._any.sub(self._put, text)
+        if found := sorted((form for form in self._known if form in text), key=len, reverse=True):
+            # The longest first, which a shorter one may be a part of. What stands for an id is none of them,
+            # and what was put for one is not looked at again.
+            text = re.sub("|".join([REFERENCE.pattern, *map(re.escape, found)]), self._put, text)
         if "{{secret:" not in text:
             return self._found(text, place, key)
         # What was put there is left alone; what somebody else wrote like it is not.
@@ -159,7 +165,7 @@ class Secrets:
         # A sentence's full stop, or a path around it, is not part of it.
         parts = re.split(r"([/.=~]+)", found)
         single = [part for part in parts if looks_like_a_credential(part)]
-        if single and sum(map(len, single)) > len(found) / 2:
+        if single and len(found) <= _LONGEST_PATH and sum(map(len, single)) > len(found) / 2:
             return "".join(self._placeholder(p, place, suspected=True) if p in single else p for p in parts)
         return self._placeholder(found, place, suspected=True)
 
@@ -174,9 +180,9 @@ class Secrets:
 
     def _placeholder(self, value: str, place: tuple[str, ...], *, suspected: bool) -> str:
         name = self._name(value, place)
-        if name in self._safe:
+        if _is_one_of(name, self._safe):
             return value
-        if suspected and name not in self._declared and value not in self._known:
+        if suspected and value not in self._known and not _is_one_of(name, self._declared):
             shown = ["…" if self._tells(part) else part for part in place]
             self.suspected.setdefault(name, " › ".join(shown))
         self._remember(value)
@@ -187,7 +193,6 @@ class Secrets:
             for form in (value, *_encoded(value)):
                 self._names.setdefault(form, self._names[value])
                 self._known.add(form)
-            self._any = None
 
     def _tells(self, part: str) -> bool:
         return (
@@ -206,13 +211,17 @@ class Secrets:
         if len(base) > _LONGEST_NAME:
             # The last of it says most.
             base = base[-_LONGEST_NAME:].partition("_")[2]
-        name, n = base or "secret", 1
+        name = base = base or "secret"
         while name in self._by_name:
-            n += 1
-            name = f"{base}_{n}"
+            self._counted[base] += 1
+            name = f"{base}_{self._counted[base] + 1}"
         self._names[value] = name
         self._by_name[name] = value
         return name
+
+
+def _is_one_of(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _encoded(value: str) -> set[str]:

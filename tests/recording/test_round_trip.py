@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -52,3 +54,19 @@ def test_played_back_to_the_same_client_everything_is_the_same_to_the_byte(
     assert gobare.report()["recording"] == []
     assert gobare.report()["script_errors"] == []
     assert gobare.report()["unreached_steps"] == []
+
+
+def test_a_recording_of_its_playback_is_the_same_recording(
+    recorded: tuple[Path, dict[str, Any], list[str]], gobare: Emulator, tmp_path: Path
+) -> None:
+    path, *_ = recorded
+    gobare.load(path)
+    with Recorded(gobare, tmp_path / "again.jsonl") as recorder:
+        walk(recorder.api, gobare)
+    assert _lines(recorder.path) == _lines(path)
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    """The lines of a recording, but for when on the real clock each was seen and where its emulator was."""
+    text = re.sub(r"http://127\.0\.0\.1:\d{4,5}/_preview", "/_preview", path.read_text())
+    return [{name: value for name, value in json.loads(line).items() if name != "at"} for line in text.splitlines()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from urllib.parse import quote, urlencode
 
@@ -145,3 +146,21 @@ def test_nothing_is_replaced_in_a_placeholder_or_a_reference() -> None:
     secrets.field("names}}", ("b",))
     secrets.field("session 1", ("c",))
     assert secrets.text("a-long-one of <session 1>", ("x",)) == "{{secret:secret_names}} of <session 1>"
+
+
+def test_data_in_base64_is_one_thing_with_one_name() -> None:
+    data = base64.b64encode(b"".join(hashlib.sha256(bytes([n])).digest() for n in range(100))).decode()
+    secrets = Secrets()
+    assert secrets.text(f"data:image/png;base64,{data}'", ("output",)).count("{{secret:output}}") == 1
+    assert list(secrets.suspected) == ["output"]
+
+
+def test_many_of_one_place_are_declared_by_a_pattern() -> None:
+    lines = [hashlib.sha256(bytes([n])).hexdigest() for n in range(30)]
+    secrets = Secrets(safe=["file_*lock*", "nothing*"])
+    assert secrets.text("\n".join(lines), ("file", "package-lock")) == "\n".join(lines)
+    assert secrets.suspected == {}
+    assert secrets.unused() == ["nothing*"]
+    secrets = Secrets()
+    secrets.text("\n".join(lines), ("file",))
+    assert list(secrets.suspected) == ["file", *(f"file_{n}" for n in range(2, 31))]
