@@ -304,6 +304,19 @@ def test_it(gobare):
     result.stdout.no_fnmatch_line("*user      number 30 *")
 
 
+def test_a_test_its_marker_took_out_is_not_said_to_fail_under_the_setting_it_runs_with(run: Run) -> None:
+    result = run(
+        """
+@pytest.mark.gobare(strict=False)
+def test_it(gobare):
+    say(gobare, "hello")
+""",
+        ini="gobare_strict = true\n",
+    )
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["test_it.py::test_it: 1 session", "gobare.report() has all of it."])
+
+
 PAGES = """
 def test_passes(gobare):
     delete(gobare, say(gobare, "hello"))
