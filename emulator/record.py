@@ -38,8 +38,12 @@ def record(parser: Parser, arguments: list[str]) -> int:
     )
     parser.add_argument("--host", metavar="HOST", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
     parser.add_argument("--port", metavar="N", help=f"port to listen on; 0 takes any that is free (default {PORT})")
-    parser.add_argument("--safe", metavar="NAME", action="append", default=[], help="no secret: keep it; repeat")
-    parser.add_argument("--secret", metavar="NAME", action="append", default=[], help="a secret indeed; repeat")
+    parser.add_argument(
+        "--safe", metavar="NAME", action="append", default=[], help="no secret: keep it; * is any; repeat"
+    )
+    parser.add_argument(
+        "--secret", metavar="NAME", action="append", default=[], help="a secret indeed; * is any; repeat"
+    )
     parser.add_argument(
         "--free", metavar="PATH", action="append", default=[], help="a body field strict playback passes over; repeat"
     )

@@ -40,6 +40,8 @@ _KEPT_HEADERS: Final = ("content-type", "idempotency-key", "last-event-id")
 _KEPT_ANSWERS: Final = ("retry-after", "allow", "content-type")
 _JSON: Final = "application/json"
 _DELTAS: Final = ("agent.text", "agent.thinking")
+# These come while the agent speaks and do not interrupt it: a secret it tells would be cut in two.
+_OF_THE_CLIENT: Final = ("user.", "message.")
 _TIMES: Final = frozenset(
     ("created_at", "updated_at", "started_at", "completed_at", "expires_at", "captured_at", "as_of", "last_failed_at")
 )
@@ -190,7 +192,8 @@ class Recorder:
             if kind == "agent.message" and self._deltas.get(session_id, ("", ""))[0] == "agent.text":
                 # The message has the whole of what its deltas showed.
                 del self._deltas[session_id]
-            self._flush_deltas(session_id)
+            if not kind.startswith(_OF_THE_CLIENT):
+                self._flush_deltas(session_id)
             self._event(session_id, kind, data["payload"], data.get("created_at"))
             for listener in self.listeners:
                 listener(data)

@@ -5,12 +5,18 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
 import pytest
 
+from emulator.recording.document import Writer
+from emulator.recording.recorder import Recorder
 from emulator.recording.references import References
 from emulator.recording.secrets import Secrets, looks_like_a_credential
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 AWKWARD = 'p@ss/w+rd="q é'
 
@@ -164,3 +170,18 @@ def test_many_of_one_place_are_declared_by_a_pattern() -> None:
     secrets = Secrets()
     secrets.text("\n".join(lines), ("file",))
     assert list(secrets.suspected) == ["file", *(f"file_{n}" for n in range(2, 31))]
+
+
+@pytest.mark.parametrize("kind", ["agent.text", "agent.thinking"])
+def test_a_secret_is_found_though_a_message_came_while_it_was_told(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "it.jsonl"
+    recorder = Recorder(Writer(path.open("wb")), Secrets())
+    recorder.sessions["s"] = "<session 1>"
+    event = {"session_id": "s", "created_at": 1}
+    recorder.frame({**event, "type": kind, "payload": {"delta": "it is Zk3jQ9vX2mPl"}})
+    recorder.frame({**event, "type": "message.queued", "seq": 1, "payload": {"text": "and?"}})
+    recorder.frame({**event, "type": kind, "payload": {"delta": "8RtY6wBn4HsD"}})
+    recorder.end()
+    assert "Zk3j" not in path.read_text()
+    assert "8RtY" not in path.read_text()
+    assert list(recorder.secrets.suspected) == [f"event_{kind.replace('.', '_')}_text"]
