@@ -56,9 +56,7 @@ async def post_events(call: Call) -> Reply:
             }
         case "input.approval":
             session = call.session
-            accepted = {
-                "outcome": engine.actions.approval(organization, session, event.call_id, event.approved, by=by)
-            }
+            accepted = {"outcome": engine.actions.approval(organization, session, event.call_id, event.approved, by=by)}
         case "input.question_answer":
             if not event.answer.strip():
                 raise invalid("`events[0].answer` must not be empty.")

@@ -64,9 +64,7 @@ class Handle(Assertions):
         except (Refusal, ControlError) as error:
             raise request.refused(error) from None
 
-    def load(
-        self, source: str | os.PathLike[str] | Mapping[str, Any], *, mode: str | None = None
-    ) -> dict[str, Any]:
+    def load(self, source: str | os.PathLike[str] | Mapping[str, Any], *, mode: str | None = None) -> dict[str, Any]:
         """Put a scenario in place, from a file of this machine or as a mapping, and give it as it was taken.
 
         A recording is taken as the scenario it is played as; its `mode` is `script` or `strict`, else the setting's.

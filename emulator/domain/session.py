@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from emulator.domain.transitions import SessionStatus, TurnStatus
     from emulator.ids import Ids
 
+
 @dataclass(slots=True)
 class Turn:
     """One run of the agent. `artifacts` is `None` until it has settled and never after (contract §8).
