@@ -52,7 +52,7 @@ CHECKS: Final[list[Any]] = [
     response_schema_conformance,
 ]
 # A few of each; `--proof-examples` says how many else.
-EXAMPLES: Final = 10
+EXAMPLES: Final = 6
 SCENARIOS, STEPS, LED = 6, 20, 4
 
 

@@ -235,7 +235,7 @@ def nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.one_of(objects, arrays, tuples, choices, alone)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@settings(max_examples=200, deadline=None, derandomize=True, database=None)
 @given(st.recursive(simple(), nested, max_leaves=8))
 def test_a_value_is_valid_under_the_schema_it_was_made_for(schema: Any) -> None:
     Draft202012Validator(schema).validate(example(schema))
@@ -253,7 +253,7 @@ KEYWORDS = (
 )
 
 
-@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@settings(max_examples=200, deadline=None, derandomize=True, database=None)
 @given(st.dictionaries(st.sampled_from(KEYWORDS.split()), JSON | st.just({"$ref": "#"}) | st.just([{"$ref": "#"}])))
 def test_keywords_with_anything_behind_them_are_survived(schema: Any) -> None:
     example(schema)
