@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from emulator import render
 from emulator.api.call import Reply
-from emulator.api.sessions import paging
 from emulator.api.tools import tool_set
 from emulator.domain.catalogue import SavedAgent, slug
-from emulator.domain.pages import cut
+from emulator.domain.pages import cut_by_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,8 +86,6 @@ def _save(call: Call, delete_path: str) -> SavedAgent:
 
 
 def _page(call: Call, render_one: Callable[[SavedAgent, tuple[str, ...]], dict[str, Any]]) -> Reply:
-    agents = call.organization.agents.listed
-    numbers = {agent.id: n for n, agent in enumerate(agents)}
-    page = cut(agents, numbers.get, lambda agent: agent.id, **paging(call.query))
+    page = cut_by_id(call.organization.agents.listed, **call.paging)
     disabled = call.world.settings.disabled_tools
     return Reply(render.page(page, lambda agent: render_one(agent, disabled)))

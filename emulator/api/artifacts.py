@@ -8,7 +8,7 @@ from emulator import render
 from emulator.api.call import Download, Reply
 from emulator.domain.artifacts import archive
 from emulator.domain.files import names
-from emulator.domain.pages import cut
+from emulator.domain.pages import cut_by_id
 from emulator.refusals import not_found
 
 if TYPE_CHECKING:
@@ -18,11 +18,8 @@ if TYPE_CHECKING:
 
 async def list_artifacts(call: Call) -> Reply:
     """A page of a session's artifacts, of one turn where that is asked for."""
-    query = dict(call.query)
-    artifacts = _of_turn(call, query.pop("turn_id", None))
-    places = {artifact.id: n for n, artifact in enumerate(artifacts)} if "after" in query else {}
-    page = cut(artifacts, places.get, lambda artifact: artifact.id, **query)
-    return Reply(render.page(page, render.artifact))
+    artifacts = _of_turn(call, call.query.get("turn_id"))
+    return Reply(render.page(cut_by_id(artifacts, **call.paging), render.artifact))
 
 
 async def get_artifact(call: Call) -> Reply:

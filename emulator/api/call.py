@@ -50,6 +50,11 @@ class Call:
         return self.world.organization(self.token.organization)
 
     @property
+    def paging(self) -> dict[str, Any]:
+        """What was asked of a page: `limit`, `order` and `after`, as far as they were sent (contract §13)."""
+        return {name: self.query[name] for name in ("limit", "order", "after") if name in self.query}
+
+    @property
     def session(self) -> Session:
         """The session the path names. Raises 404."""
         return self.organization.session(self.path["session_id"])

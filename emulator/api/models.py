@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from emulator import render
 from emulator.api.call import Reply
-from emulator.api.sessions import paging
 from emulator.domain.catalogue import CONNECTORS
 from emulator.domain.connections import Wanted
-from emulator.domain.pages import cut
+from emulator.domain.pages import cut_by_id
 from emulator.redaction import Secret
 
 if TYPE_CHECKING:
@@ -42,8 +41,7 @@ async def create_credential(call: Call) -> Reply:
 async def list_credentials(call: Call) -> Reply:
     """A page of the organization's model connections, newest first."""
     connections = call.organization.connections
-    numbers = {connection.id: n for n, connection in enumerate(connections.listed)}
-    page = cut(connections.listed, numbers.get, lambda connection: connection.id, **paging(call.query))
+    page = cut_by_id(connections.listed, **call.paging)
     default = connections.default
     return Reply(render.page(page, lambda each: render.model_credential(each, is_default=each == default)))
 

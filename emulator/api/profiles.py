@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from emulator import render
 from emulator.api.call import Reply
-from emulator.api.sessions import paging
-from emulator.domain.pages import cut
+from emulator.domain.pages import cut_by_id
 
 if TYPE_CHECKING:
     from emulator.api.call import Call
@@ -15,7 +14,4 @@ if TYPE_CHECKING:
 
 async def list_profiles(call: Call) -> Reply:
     """A page of the organization's environment profiles, newest first."""
-    profiles = call.organization.profiles.listed
-    numbers = {profile.id: n for n, profile in enumerate(profiles)}
-    page = cut(profiles, numbers.get, lambda profile: profile.id, **paging(call.query))
-    return Reply(render.page(page, render.environment_profile))
+    return Reply(render.page(cut_by_id(call.organization.profiles.listed, **call.paging), render.environment_profile))

@@ -12,7 +12,7 @@ from emulator.api.call import Reply
 from emulator.api.files import sent_files
 from emulator.api.tools import tool_set
 from emulator.domain.catalogue import SavedAgent
-from emulator.domain.pages import cut
+from emulator.domain.pages import cut, cut_by_id
 from emulator.domain.session import Agent, Session
 from emulator.domain.tools import ToolSet
 from emulator.refusals import Refusal, invalid, not_found
@@ -80,7 +80,7 @@ async def list_sessions(call: Call) -> Reply:
         there = at < len(numbers) and numbers[at] == number
         return at if there or query.get("order") != "asc" else at - 1
 
-    page = cut(numbers, place, lambda number: organization.numbered(number).id, **paging(query))
+    page = cut(numbers, place, lambda number: organization.numbered(number).id, **call.paging)
     return Reply(render.page(page, lambda number: render.session(organization.numbered(number))))
 
 
@@ -131,10 +131,7 @@ async def delete_session(call: Call) -> Reply:
 
 async def list_turns(call: Call) -> Reply:
     """A page of a session's turns."""
-    session = call.session
-    numbers = {turn.id: n for n, turn in enumerate(session.turns)} if "after" in call.query else {}
-    page = cut(session.turns, numbers.get, lambda turn: turn.id, **paging(call.query))
-    return Reply(render.page(page, render.turn))
+    return Reply(render.page(cut_by_id(call.session.turns, **call.paging), render.turn))
 
 
 async def get_turn(call: Call) -> Reply:
@@ -148,7 +145,7 @@ async def get_turn(call: Call) -> Reply:
 async def list_items(call: Call) -> Reply:
     """A page of a session's items."""
     transcript = call.organization.transcript(call.session)
-    page = cut(transcript.refresh(), transcript.position, lambda item_id: item_id, **paging(call.query))
+    page = cut(transcript.refresh(), transcript.position, lambda item_id: item_id, **call.paging)
     return Reply(render.page(page, lambda item_id: transcript.item(transcript.position(item_id) or 0)))
 
 
@@ -254,7 +251,3 @@ def _names_in(address: str) -> str:
     if len(parts) > 2 and "." in parts[0] and "://" not in address:
         del parts[0]
     return "/".join(parts[:2]).removesuffix(".git")
-
-
-def paging(query: dict[str, Any]) -> dict[str, Any]:
-    return {name: query[name] for name in ("limit", "order", "after") if name in query}

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from emulator import render
 from emulator.api.call import Reply
-from emulator.api.sessions import paging
-from emulator.domain.pages import cut
+from emulator.domain.pages import cut_by_id
 from emulator.domain.webhooks import check_url
 
 if TYPE_CHECKING:
@@ -28,9 +27,7 @@ async def create_webhook(call: Call) -> Reply:
 
 async def list_webhooks(call: Call) -> Reply:
     """A page of the organization's subscriptions."""
-    webhooks = call.organization.webhooks
-    page = cut(webhooks.subscriptions, webhooks.position, lambda entry: entry.id, **paging(call.query))
-    return Reply(render.page(page, render.webhook))
+    return Reply(render.page(cut_by_id(call.organization.webhooks.subscriptions, **call.paging), render.webhook))
 
 
 async def delete_webhook(call: Call) -> Reply:

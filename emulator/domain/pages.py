@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from emulator.domain.limits import DEFAULT_PAGE
 
@@ -11,6 +11,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 T = TypeVar("T")
+
+
+class Identified(Protocol):
+    """An entry of a list that says its own id."""
+
+    @property
+    def id(self) -> str: ...
+
+
+Entry = TypeVar("Entry", bound=Identified)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +55,12 @@ def cut(
     places = range(index, len(oldest_first), 1) if step == 1 else range(index, -1, -1)
     data = [oldest_first[place] for place in places[:limit]]
     return Page(data, has_more=len(places) > limit, last_id=identify(data[-1]) if data else None)
+
+
+def cut_by_id(oldest_first: Sequence[Entry], **asked: Any) -> Page[Entry]:
+    """A page of entries that say their own ids; `asked` is as for `cut`. They are searched for a cursor only."""
+
+    def position(entry_id: str) -> int | None:
+        return next((n for n, entry in enumerate(oldest_first) if entry.id == entry_id), None)
+
+    return cut(oldest_first, position, lambda entry: entry.id, **asked)
