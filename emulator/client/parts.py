@@ -1,0 +1,201 @@
+"""The parts of a handle: what it says of one thing, the clock, the tokens, the MCP servers.
+
+Law: a part knows no more than how its handle carries an operation out. Both spellings, plain and awaitable,
+take every operation from `requests`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from emulator.client import requests
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from emulator.client.handle import AsyncHandle, Handle
+    from emulator.client.requests import Deliveries
+    from emulator.wire import control as wire
+    from emulator.wire.deliveries import Delivery
+
+
+class _Part:
+    def __init__(self, handle: Handle) -> None:
+        self._perform = handle.perform
+
+
+class Mcp(_Part):
+    """Whether MCP servers can be reached, by name, from their next connect on."""
+
+    def down(self, server: str, reason: str | None = None, times: int | None = None) -> None:
+        """Have connects fail for a reason: the next `times` of them, or all."""
+        self._perform(requests.server_down(server, reason, times))
+
+    def up(self, server: str) -> None:
+        """Have connects succeed."""
+        self._perform(requests.server_up(server))
+
+    def script(self, server: str, connects: Iterable[str | Mapping[str, str]]) -> None:
+        """Say how each of the next connects ends: `"up"`, `"down"` or `{"state": …, "reason": …}`; then up."""
+        self._perform(requests.server_script(server, connects))
+
+
+class Clock(_Part):
+    """The emulator's clock."""
+
+    def now(self) -> int:
+        """Unix milliseconds."""
+        return self._perform(requests.now())
+
+    def advance(self, seconds: float) -> int:
+        """Move the clock forward, running what falls due in order. Gives the time afterwards."""
+        return self._perform(requests.advance(seconds))
+
+
+class Webhooks(_Part):
+    """What webhooks were sent, and how their next deliveries go wrong."""
+
+    def deliveries(self) -> Deliveries:
+        """The deliveries, oldest first: each has `type`, `state`, `body`, `attempts` and ids."""
+        return self._perform(requests.deliveries())
+
+    def redeliver(self, delivery_id: str) -> Delivery:
+        """Send a delivery once more, now, with the same body. Gives it with what came of that."""
+        return self._perform(requests.redeliver(delivery_id))
+
+    def script(self, entries: Iterable[Mapping[str, Any]]) -> None:
+        """Have the next deliveries go wrong: `{"do": "duplicate", "type": "turn.completed", "times": 2}` and the like.
+
+        Each delivery takes the first entry that suits it. `do` is duplicate, delay (with `seconds` of the emulator's
+        clock), drop, reorder, early, wrong_secret, old_timestamp, corrupt, extra_data (with `data`) or no_turn_id.
+        """
+        self._perform(requests.script_webhooks(entries))
+
+    def scripted(self) -> list[dict[str, Any]]:
+        """What is still scripted, in order."""
+        return self._perform(requests.scripted_webhooks())
+
+    def clear(self) -> None:
+        """Forget what is scripted."""
+        self._perform(requests.clear_webhooks())
+
+
+class Tokens(_Part):
+    """Access tokens."""
+
+    def mint(
+        self,
+        *,
+        scopes: Iterable[str] | None = None,
+        organization: str | None = None,
+        expires_in: float | None = None,
+    ) -> wire.MintedToken:
+        """Make a token: all scopes but `cli`, the default organization, no expiry, unless said otherwise.
+
+        `expires_in` is in seconds of the emulator's clock. The result has `id`, `token`, `scopes`,
+        `organization` and `expires_at`.
+        """
+        return self._perform(requests.mint(scopes, organization, expires_in))
+
+    def revoke(self, token_id: str) -> None:
+        """Have a token, named by its id, refused from its next request on."""
+        self._perform(requests.revoke(token_id))
+
+
+class SettingsControl(_Part):
+    """The settings of the emulator."""
+
+    def get(self) -> dict[str, Any]:
+        """Every setting by name."""
+        return self._perform(requests.get_settings())
+
+    def update(self, **values: Any) -> dict[str, Any]:
+        """Change settings until the next reset. Gives all of them."""
+        return self._perform(requests.update_settings(values))
+
+
+class _AsyncPart:
+    def __init__(self, handle: AsyncHandle) -> None:
+        self._perform = handle.perform
+
+
+class AsyncMcp(_AsyncPart):
+    """`Mcp`, awaited."""
+
+    async def down(self, server: str, reason: str | None = None, times: int | None = None) -> None:
+        """As `Mcp.down`."""
+        await self._perform(requests.server_down(server, reason, times))
+
+    async def up(self, server: str) -> None:
+        """As `Mcp.up`."""
+        await self._perform(requests.server_up(server))
+
+    async def script(self, server: str, connects: Iterable[str | Mapping[str, str]]) -> None:
+        """As `Mcp.script`."""
+        await self._perform(requests.server_script(server, connects))
+
+
+class AsyncClock(_AsyncPart):
+    """`Clock`, awaited."""
+
+    async def now(self) -> int:
+        """As `Clock.now`."""
+        return await self._perform(requests.now())
+
+    async def advance(self, seconds: float) -> int:
+        """As `Clock.advance`."""
+        return await self._perform(requests.advance(seconds))
+
+
+class AsyncWebhooks(_AsyncPart):
+    """`Webhooks`, awaited."""
+
+    async def deliveries(self) -> Deliveries:
+        """As `Webhooks.deliveries`."""
+        return await self._perform(requests.deliveries())
+
+    async def redeliver(self, delivery_id: str) -> Delivery:
+        """As `Webhooks.redeliver`."""
+        return await self._perform(requests.redeliver(delivery_id))
+
+    async def script(self, entries: Iterable[Mapping[str, Any]]) -> None:
+        """As `Webhooks.script`."""
+        await self._perform(requests.script_webhooks(entries))
+
+    async def scripted(self) -> list[dict[str, Any]]:
+        """As `Webhooks.scripted`."""
+        return await self._perform(requests.scripted_webhooks())
+
+    async def clear(self) -> None:
+        """As `Webhooks.clear`."""
+        await self._perform(requests.clear_webhooks())
+
+
+class AsyncTokens(_AsyncPart):
+    """`Tokens`, awaited."""
+
+    async def mint(
+        self,
+        *,
+        scopes: Iterable[str] | None = None,
+        organization: str | None = None,
+        expires_in: float | None = None,
+    ) -> wire.MintedToken:
+        """As `Tokens.mint`."""
+        return await self._perform(requests.mint(scopes, organization, expires_in))
+
+    async def revoke(self, token_id: str) -> None:
+        """As `Tokens.revoke`."""
+        await self._perform(requests.revoke(token_id))
+
+
+class AsyncSettingsControl(_AsyncPart):
+    """`SettingsControl`, awaited."""
+
+    async def get(self) -> dict[str, Any]:
+        """As `SettingsControl.get`."""
+        return await self._perform(requests.get_settings())
+
+    async def update(self, **values: Any) -> dict[str, Any]:
+        """As `SettingsControl.update`."""
+        return await self._perform(requests.update_settings(values))
