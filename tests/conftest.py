@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests import machine
 from tests.proof.suite import Proof
 from tests.support import Api
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from emulator import Emulator
 
@@ -24,6 +25,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     proof = config.stash[PROOF] = Proof(config)
     config.pluginmanager.register(proof)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop() -> Generator[None, object, object]:
+    with machine.forgotten():
+        return (yield)
 
 
 @pytest.fixture(autouse=True)

@@ -37,13 +37,6 @@ BEARER = "Bearer gbr_pat_emulator"
 CANARY = "gbr_pat_canary"
 
 
-@pytest.fixture(autouse=True)
-def _no_variables_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in list(os.environ):
-        if name.startswith("GOBARE"):
-            monkeypatch.delenv(name)
-
-
 class Screen(io.StringIO):
     """A standard output that tells when the greeting has been printed."""
 

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 
-import emulator.embedded  # noqa: F401 - loaded once here, not by each of the runs below
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Run = Callable[..., pytest.RunResult]
+from tests.inner import Run
 
 pytest_plugins = ("pytester",)
 
@@ -37,16 +31,8 @@ def say(api, text, **agent):
 
 @pytest.fixture
 def run(pytester: pytest.Pytester) -> Run:
-    """Run a test file, in a process of its own if asked; the helper functions of `CALL` are in it."""
-
-    def run_file(code: str, *options: str, ini: str = "", alone: bool = False) -> pytest.RunResult:
-        pytester.makeini(f"[pytest]\nasyncio_default_fixture_loop_scope = function\nfilterwarnings = error\n{ini}")
-        pytester.makepyfile(test_it=CALL + code)
-        if alone:
-            return pytester.runpytest_subprocess("-p", "no:cacheprovider", *options, timeout=60)
-        return pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:cov", *options)
-
-    return run_file
+    """Runs a test file with the helper functions of `CALL` in it."""
+    return Run(pytester, CALL)
 
 
 def test_a_fresh_emulator_for_each_test(run: Run) -> None:

@@ -8,16 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import emulator.embedded  # noqa: F401 - loaded once here, not by each of the runs below
 from emulator.pytest_report import let_streams_close
+from tests.inner import Run
 from tests.support import Api
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from emulator import Emulator
-
-    Run = Callable[..., pytest.RunResult]
 
 pytest_plugins = ("pytester",)
 
@@ -51,16 +47,8 @@ def scenario(*steps, times=None):
 
 @pytest.fixture
 def run(pytester: pytest.Pytester) -> Run:
-    """Run a test file, in a process of its own if asked; the helper functions of `CALL` are in it."""
-
-    def run_file(code: str, *options: str, ini: str = "", alone: bool = False) -> pytest.RunResult:
-        pytester.makeini(f"[pytest]\nasyncio_default_fixture_loop_scope = function\nfilterwarnings = error\n{ini}")
-        pytester.makepyfile(test_it=CALL + code)
-        if alone:
-            return pytester.runpytest_subprocess("-p", "no:cacheprovider", *options, timeout=60)
-        return pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:cov", *options)
-
-    return run_file
+    """Runs a test file with the helper functions of `CALL` in it."""
+    return Run(pytester, CALL)
 
 
 WRONG = """

@@ -10,7 +10,7 @@ import pytest
 from emulator.exploration import explorer
 
 if TYPE_CHECKING:
-    from tests.exploration.conftest import Run
+    from tests.inner import Run
 
 pytest_plugins = ("pytester",)
 

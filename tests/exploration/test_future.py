@@ -9,7 +9,7 @@ import pytest
 from emulator.exploration.future import FIELD, widened
 
 if TYPE_CHECKING:
-    from tests.exploration.conftest import Run
+    from tests.inner import Run
 
 pytest_plugins = ("pytester",)
 

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tests.exploration.conftest import Run
+    from tests.inner import Run
 
 pytest_plugins = ("pytester",)
 

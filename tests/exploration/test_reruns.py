@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.exploration.conftest import Run
+    from tests.inner import Run
 
 pytest_plugins = ("pytester",)
 

@@ -9,7 +9,7 @@ from tests.support import Api
 
 if TYPE_CHECKING:
     from emulator import Emulator
-    from tests.exploration.conftest import Run
+    from tests.inner import Run
 
 pytest_plugins = ("pytester",)
 

@@ -1,0 +1,28 @@
+"""Test files as a stranger writes them, run by a pytest of their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import emulator.embedded  # noqa: F401 - loaded once here, not by each of the runs
+
+if TYPE_CHECKING:
+    import pytest
+
+
+class Run:
+    """Runs test files that begin with `helpers`, in the folder of a `pytester`."""
+
+    def __init__(self, pytester: pytest.Pytester, helpers: str) -> None:
+        self._pytester = pytester
+        self._helpers = helpers
+
+    def __call__(self, code: str, *options: str, ini: str = "", alone: bool = False) -> pytest.RunResult:
+        """Run `code` with further lines in the ini file, in a process of its own if asked (`alone`)."""
+        self._pytester.makeini(
+            f"[pytest]\nasyncio_default_fixture_loop_scope = function\nfilterwarnings = error\n{ini}"
+        )
+        self._pytester.makepyfile(test_it=self._helpers + code)
+        if alone:
+            return self._pytester.runpytest_subprocess("-p", "no:cacheprovider", *options, timeout=60)
+        return self._pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:cov", *options)
