@@ -22,7 +22,7 @@ from uvicorn.server import ServerState
 from emulator import render
 from emulator.api.app import LINK, Api
 from emulator.api.previews import Pages
-from emulator.listening import hang_up
+from emulator.listening import Connection, hang_up
 from emulator.redaction import Secret
 from emulator.refusals import Refusal, invalid, not_found
 from emulator.runtime.deployment import Deployment
@@ -197,6 +197,10 @@ class Corked:
         self.flush()
         self._transport.close()
 
+    def abort(self) -> None:
+        self.flush()
+        self._transport.abort()
+
 
 @cache
 def corked(protocol_class: Any) -> Any:
@@ -204,7 +208,10 @@ def corked(protocol_class: Any) -> Any:
 
     class Protocol(protocol_class):  # type: ignore[misc]
         def connection_made(self, transport: asyncio.Transport) -> None:
-            super().connection_made(Corked(transport, self.loop))
+            writing = Corked(transport, self.loop)
+            # Each request of this connection finds it in its scope's state.
+            self.app_state = {**self.app_state, "connection": Connection(writing)}
+            super().connection_made(writing)
 
         def send_400_response(self, msg: str) -> None:
             # What is no HTTP never reaches the application; it is refused in the API's words all the same.
