@@ -225,6 +225,8 @@ def _refusal(shape: Shape, body: Any, problem: Mapping[str, Any]) -> Exception:
         if not isinstance(value, dict):
             return invalid(f"`{path}` must be an object; {_a_kind(value)} was sent.")
         return invalid(f"`{path}.type` is required: one of {', '.join(place.variants)}.")
+    if kind == "null":
+        return invalid(f"`{path}` must not be null; leave it out.")
     if kind in ("too_long", "too_short"):
         return _wrong_count(path, name, value, context)
     if kind in ("string_too_long", "string_too_short"):

@@ -25,19 +25,42 @@ class _Part:
 
 
 class Mcp(_Part):
-    """Whether MCP servers can be reached, by name, from their next connect on."""
+    """What goes wrong with MCP servers, by name, from their next connect and their next call on."""
 
-    def down(self, server: str, reason: str | None = None, times: int | None = None) -> None:
-        """Have connects fail for a reason: the next `times` of them, or all."""
-        self._perform(requests.server_down(server, reason, times))
+    def down(
+        self,
+        server: str,
+        reason: str | None = None,
+        times: int | None = None,
+        fault: str | None = None,
+        seconds: float | None = None,
+    ) -> None:
+        """Have connects fail for a reason: the next `times` of them, or all.
+
+        `fault` is how: refuse, time_out, hang, unauthorized, wrong_protocol, or slow, which takes `seconds` of the
+        emulator's clock and fails from ten on.
+        """
+        self._perform(requests.server_down(server, reason, times, fault, seconds))
 
     def up(self, server: str) -> None:
         """Have connects succeed."""
         self._perform(requests.server_up(server))
 
-    def script(self, server: str, connects: Iterable[str | Mapping[str, str]]) -> None:
-        """Say how each of the next connects ends: `"up"`, `"down"` or `{"state": …, "reason": …}`; then up."""
+    def script(self, server: str, connects: Iterable[str | Mapping[str, Any]]) -> None:
+        """Say how each of the next connects ends; then it is up.
+
+        An entry is `"up"`, `"down"`, a fault of `down`, or an object: `state` or `fault`, `reason`, `seconds`, and
+        `tools`, as in a scenario, for what the server offers from then on.
+        """
         self._perform(requests.server_script(server, connects))
+
+    def calls(self, server: str, calls: Iterable[str | Mapping[str, Any]]) -> None:
+        """Say how each of the next calls of its tools ends; each call takes the first entry that suits it.
+
+        An entry is `"ok"`, drop, error, malformed, a fault of `down`, or an object: `fault`, `tool` for which tool it
+        waits, `seconds` of `slow`, `text` of `error`, and `tools` for what the server offers once the call is over.
+        """
+        self._perform(requests.server_calls(server, calls))
 
 
 class Clock(_Part):
@@ -122,17 +145,28 @@ class _AsyncPart:
 class AsyncMcp(_AsyncPart):
     """`Mcp`, awaited."""
 
-    async def down(self, server: str, reason: str | None = None, times: int | None = None) -> None:
+    async def down(
+        self,
+        server: str,
+        reason: str | None = None,
+        times: int | None = None,
+        fault: str | None = None,
+        seconds: float | None = None,
+    ) -> None:
         """As `Mcp.down`."""
-        await self._perform(requests.server_down(server, reason, times))
+        await self._perform(requests.server_down(server, reason, times, fault, seconds))
 
     async def up(self, server: str) -> None:
         """As `Mcp.up`."""
         await self._perform(requests.server_up(server))
 
-    async def script(self, server: str, connects: Iterable[str | Mapping[str, str]]) -> None:
+    async def script(self, server: str, connects: Iterable[str | Mapping[str, Any]]) -> None:
         """As `Mcp.script`."""
         await self._perform(requests.server_script(server, connects))
+
+    async def calls(self, server: str, calls: Iterable[str | Mapping[str, Any]]) -> None:
+        """As `Mcp.calls`."""
+        await self._perform(requests.server_calls(server, calls))
 
 
 class AsyncClock(_AsyncPart):

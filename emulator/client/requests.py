@@ -96,17 +96,28 @@ def _server(name: str) -> str:
     return _path("mcp", name)
 
 
-def server_down(server: str, reason: str | None, times: int | None) -> Request[None]:
-    return Request("PUT", _server(server), _nothing, {"state": "down", **_given(reason=reason, times=times)})
+def server_down(
+    server: str, reason: str | None, times: int | None, fault: str | None, seconds: float | None
+) -> Request[None]:
+    said = {"state": "down"} if fault is None else {"fault": fault}
+    given = _given(reason=reason, times=times, seconds=seconds)
+    return Request("PUT", _server(server), _nothing, {**said, **given})
 
 
 def server_up(server: str) -> Request[None]:
     return Request("PUT", _server(server), _nothing, {"state": "up"})
 
 
-def server_script(server: str, connects: Iterable[str | Mapping[str, str]]) -> Request[None]:
-    script = [{"state": connect} if isinstance(connect, str) else dict(connect) for connect in connects]
-    return Request("PUT", _server(server), _nothing, {"script": script})
+def server_script(server: str, connects: Iterable[str | Mapping[str, Any]]) -> Request[None]:
+    return Request("PUT", _server(server), _nothing, {"script": _entries(connects)})
+
+
+def server_calls(server: str, calls: Iterable[str | Mapping[str, Any]]) -> Request[None]:
+    return Request("PUT", _server(server), _nothing, {"calls": _entries(calls)})
+
+
+def _entries(entries: Iterable[str | Mapping[str, Any]]) -> list[Any]:
+    return [entry if isinstance(entry, str) else dict(entry) for entry in entries]
 
 
 def approve(call_id: str | None, approved: bool, code: str | None) -> Request[str]:

@@ -97,7 +97,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation(
         verb="PUT",
         path="/_emulator/mcp/{server}",
-        summary="Script an MCP server's connects",
+        summary="Script an MCP server's connects and calls",
         handler=script.put_server,
         request=Named("control.ServerRequest"),
         response=Named("control.Server"),

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from emulator.domain.outages import plan_of
+from emulator.domain.servers import Unusable
 from emulator.redaction import scrub
 from emulator.refusals import invalid, not_found
-from emulator.runtime.outages import Condition
-from emulator.runtime.tool_server import FETCH_FAILED
+from emulator.runtime.outages import Scripted
+from emulator.scenario_source import path_of
 
 if TYPE_CHECKING:
     from emulator.control.call import Call
+    from emulator.domain.outages import CallEntry
     from emulator.wire import control as wire
 
 
@@ -42,40 +45,43 @@ async def delete_scenario(call: Call) -> Any:
 
 
 async def get_servers(call: Call) -> Any:
-    """The condition of every server that something was scripted for."""
-    return {"servers": {name: _shown(one) for name, one in call.deployment.outages.conditions().items()}}
+    """What every server that something was scripted for meets next."""
+    return {"servers": {name: _shown(ahead) for name, ahead in call.deployment.outages.scripted.items()}}
 
 
 async def put_server(call: Call) -> Any:
-    """Script how a server answers connects from the next one on. One that is connected stays connected."""
+    """Script how a server's connects and calls go from the next one on. One that is connected stays connected."""
     body: wire.ServerRequest = call.body
-    outages, name = call.deployment.outages, call.path["server"]
-    if (body.state is None) == (body.script is None):
-        sent = "neither was" if body.state is None else "both were"
-        raise invalid(f"Send exactly one of `state` and `script`; {sent} sent.")
-    if body.script is not None:
-        outages.script(name, [_condition(entry, f"script[{n}]") for n, entry in enumerate(body.script)])
-    else:
-        outages.set(name, _condition(body, ""))
-    return _shown(outages.conditions()[name])
+    written = body.written()
+    if not written:
+        raise invalid(f"Send what is to happen: at least one of {', '.join(type(body).model_fields)}.")
+    try:
+        plan = plan_of(written)
+    except Unusable as unusable:
+        raise invalid(f"`{path_of(unusable.where)}` {unusable.text}.") from None
+    return _shown(call.deployment.outages.plan(call.path["server"], plan))
 
 
 async def delete_server(call: Call) -> Any:
-    """Forget what was scripted for a server: it can be reached again."""
+    """Forget what was scripted for a server: it is as its description says."""
     call.deployment.outages.clear(call.path["server"])
-    return _shown(Condition("up"))
+    return _shown(Scripted())
 
 
-def _condition(sent: wire.ServerRequest | wire.Connect, at: str) -> Condition:
-    if sent.state == "up":
-        for name in ("reason", "times", "script"):
-            if getattr(sent, name, None) is not None:
-                raise invalid(f"`{at}{at and '.'}{name}` goes with `state: down`; `up` was sent.")
-        return Condition("up")
-    return Condition("down", sent.reason or FETCH_FAILED, getattr(sent, "times", None))
+def _shown(ahead: Scripted) -> dict[str, Any]:
+    connect = ahead.next_connect
+    return {
+        "state": "up" if connect.failure is None else "down",
+        "reason": connect.failure,
+        "times": ahead.times,
+        "fault": connect.fault,
+        "seconds": connect.takes,
+        "connects": len(ahead.connects),
+        "calls": [_call(entry) for entry in ahead.calls],
+        "tools": None if ahead.tools is None else list(ahead.tools),
+    }
 
 
-def _shown(condition: Condition) -> dict[str, Any]:
-    if condition.state == "up":
-        return {"state": "up", "reason": None, "times": None}
-    return {"state": "down", "reason": condition.reason, "times": condition.times}
+def _call(entry: CallEntry) -> dict[str, Any]:
+    text = None if entry.takes is None else entry.failure
+    return {"fault": entry.fault or "ok", "tool": entry.tool, "seconds": entry.takes, "text": text}

@@ -1,4 +1,4 @@
-"""Scenario: which script answers a message, and what a simulated MCP server is like.
+"""Scenario: which script answers a message.
 
 Law: choosing is a pure function of the rules and the facts of a turn. It plays nothing, and asking
 twice gives the same rule.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from emulator.differences import short
 from emulator.redaction import WITHHELD, encodable, names_a_secret, scrub, scrub_value
@@ -173,43 +173,3 @@ def unanswered(misses: Sequence[Miss]) -> str:
     told = [f"{miss.rule.name}: {scrub(miss.reason)}" for miss in misses[:_TOLD]]
     told += [f"And {len(misses) - _TOLD} more rules"] if len(misses) > _TOLD else []
     return encodable(f"No rule of the script answers this message. {'. '.join(told)}.")
-
-
-@dataclass(frozen=True, slots=True)
-class SimulatedConnect:
-    """How one connect to a simulated MCP server ends. `reason` belongs to `down`."""
-
-    state: Literal["up", "down"]
-    reason: str = "fetch failed"
-
-
-@dataclass(frozen=True, slots=True)
-class SimulatedTool:
-    """A tool of a simulated MCP server, and the one result it gives whatever it is called with.
-
-    `content` are MCP content blocks, whichever of the three was written: `text` is one block of them,
-    and `structured` alone has its JSON as a text beside it.
-    """
-
-    description: str = ""
-    read_only: bool = False
-    text: str | None = None
-    content: list[dict[str, Any]] = field(default_factory=list)
-    structured: dict[str, Any] | None = None
-    is_error: bool = False
-    input_schema: dict[str, Any] = field(default_factory=lambda: {"type": "object"})
-
-
-@dataclass(frozen=True, slots=True)
-class SimulatedDescription:
-    """A simulated MCP server as a scenario describes it (contract §5).
-
-    `times` is how many connects fail before a `down` server comes up; `None` is for good. A `script`,
-    when there is one, counts instead: how the first connects end, one entry each, then it is up.
-    """
-
-    state: Literal["up", "down"] = "up"
-    reason: str = "fetch failed"
-    times: int | None = None
-    script: list[SimulatedConnect] = field(default_factory=list)
-    tools: dict[str, SimulatedTool] = field(default_factory=dict)

@@ -5,6 +5,7 @@ Law: this is the only place that puts the runtime's parts together. Two deployme
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from emulator.clock import Clock
@@ -15,7 +16,7 @@ from emulator.runtime.delivery import Deliveries
 from emulator.runtime.engine import Engine
 from emulator.runtime.feed import Feed
 from emulator.runtime.journal import Journal
-from emulator.runtime.outages import Condition, Outages
+from emulator.runtime.outages import Outages
 from emulator.runtime.script import Script
 from emulator.runtime.simulated import SimulatedServer
 from emulator.runtime.watcher import Watcher
@@ -54,7 +55,7 @@ class Deployment:
         self.world.url = url
         self.feed = Feed(self.world)
         self.journal = Journal()
-        self.outages = Outages()
+        self.outages = Outages(self.clock)
         self.script = Script()
         self.deliveries = Deliveries(self.world, self.clock)
         self.feed.listeners.append(self.deliveries.pump)
@@ -79,11 +80,10 @@ class Deployment:
         self.unload()
         self.script.scenario = scenario
         self.write_check = None if scenario.check is None else scenario.check()
-        for name, server in scenario.mcp.items():
-            if server.script:
-                self.outages.script(name, [Condition(step.state, step.reason) for step in server.script])
-            elif server.state == "down":
-                self.outages.set(name, Condition("down", server.reason, server.times))
+        for name, plan in scenario.mcp.items():
+            if plan.scripts:
+                # Its tools are those the simulated server has, and not others in their place.
+                self.outages.plan(name, replace(plan, tools=None))
 
     def unmatched_writes(self) -> list[dict[str, Any]]:
         """Where the client's writes are not those of a recording that is played strictly."""
@@ -109,5 +109,5 @@ class Deployment:
 
     def _reach(self, session: Session, tool: McpTool) -> ToolServer:
         scenario = self.script.scenario
-        description = None if scenario is None else scenario.mcp.get(tool.name)
-        return self.outages.around(tool.name, SimulatedServer(description))
+        plan = None if scenario is None else scenario.mcp.get(tool.name)
+        return self.outages.around(tool.name, SimulatedServer(None if plan is None else plan.tools))

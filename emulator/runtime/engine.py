@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 LOG: Final = logging.getLogger("emulator")
 
-
 # How often a task that goes on after it was cancelled is cancelled again.
 _CANCELS: Final = 5
 
@@ -241,15 +240,18 @@ class Engine:
 
     # What verbs need
 
-    async def wait(self, run: Run, seconds: float) -> None:
-        """Let `seconds` pass on the emulator's clock."""
+    async def wait(self, run: Run, seconds: float | None) -> None:
+        """Let `seconds` pass on the emulator's clock; `None` is until the turn ends."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        timer = self.clock.call_in(seconds, lambda: None if future.done() else future.set_result(None))
+        timer = None
+        if seconds is not None:
+            timer = self.clock.call_in(seconds, lambda: None if future.done() else future.set_result(None))
         run.steps.park(future)
         try:
             await future
         finally:
-            timer.cancel()
+            if timer is not None:
+                timer.cancel()
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run something of the engine's own, until `close` at the latest."""

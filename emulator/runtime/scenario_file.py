@@ -6,7 +6,6 @@ is played. Nothing is shared between two loadings; what was reached belongs to o
 
 from __future__ import annotations
 
-import json
 import keyword
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,13 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import BaseModel, ValidationError
 
 from emulator.domain.expectations import Expectation
-from emulator.domain.scenario import Condition, Rule, SimulatedConnect, SimulatedDescription, SimulatedTool
+from emulator.domain.outages import ServerPlan, plan_of
+from emulator.domain.scenario import Condition, Rule
+from emulator.domain.servers import Unusable
 from emulator.refusals import CATALOGUE, did_you_mean
 from emulator.runtime.patterns import unusable
 from emulator.runtime.player import GIVEN, Player, Step
 from emulator.runtime.scenario_problems import problems_of
 from emulator.scenario_source import Problem, ScenarioError, Where, path_of, read
 from emulator.wire import scenario as wire
+from emulator.wire.servers import McpServer
 
 if TYPE_CHECKING:
     import os
@@ -43,14 +45,14 @@ _RESERVED: Final = frozenset((*GIVEN, "range", "loop", "self", "caller", "vararg
 class LoadedScenario:
     """A scenario that was accepted.
 
-    `document` is its content as JSON, `mcp` its simulated servers by name. The `play` of each rule is a
+    `document` is its content as JSON, `mcp` what it says of MCP servers by name. The `play` of each rule is a
     `Player`, which keeps count of the steps that were reached.
     """
 
     name: str
     document: dict[str, Any]
     rules: list[Rule]
-    mcp: dict[str, SimulatedDescription]
+    mcp: dict[str, ServerPlan]
     players: list[Player] = field(default_factory=list)
     # Makes what holds the client's writes against the recording this is, if it is one.
     check: Callable[[], WriteCheck] | None = None
@@ -88,7 +90,7 @@ def load(source: str | os.PathLike[str] | Mapping[str, Any]) -> LoadedScenario:
     name = shape.scenario or (Path(origin).stem if origin else "scenario")
     builder = _Builder(name)
     rules = [builder.rule(rule, ("agent", n)) for n, rule in enumerate(shape.agent)]
-    mcp = {server: _server(description) for server, description in shape.mcp.items()}
+    mcp = {server: builder.server(described, ("mcp", server)) for server, described in shape.mcp.items()}
     if builder.problems:
         raise ScenarioError(origin, builder.problems)
     return LoadedScenario(name, document, rules, mcp, builder.players)
@@ -143,35 +145,6 @@ def _from_when(problems: Iterable[Problem]) -> ScenarioError:
     return ScenarioError(None, [Problem(problem.where[2:], problem.text) for problem in problems])
 
 
-def _server(shape: wire.McpServer) -> SimulatedDescription:
-    return SimulatedDescription(
-        state=shape.state,
-        reason=shape.reason,
-        times=shape.times,
-        script=[SimulatedConnect(connect.state, connect.reason) for connect in shape.script or ()],
-        tools={name: _tool(tool) for name, tool in shape.tools.items()},
-    )
-
-
-def _tool(shape: wire.McpTool) -> SimulatedTool:
-    content: list[dict[str, Any]] = [dict(block) for block in shape.content or ()]
-    text = shape.text
-    if text is None and shape.content is None and shape.structured is not None:
-        # What MCP asks of servers, for clients that read text only.
-        text = json.dumps(shape.structured, ensure_ascii=False)
-    if text is not None:
-        content = [{"type": "text", "text": text}]
-    return SimulatedTool(
-        description=shape.description,
-        read_only=shape.read_only,
-        text=shape.text,
-        content=content,
-        structured=shape.structured,
-        is_error=shape.is_error,
-        input_schema=dict(shape.input_schema),
-    )
-
-
 class _Builder:
     """Makes rules of shapes and collects what is wrong with them on the way."""
 
@@ -180,6 +153,13 @@ class _Builder:
         self.problems: list[Problem] = []
         self.players: list[Player] = []
         self._templates: Templates | None = None
+
+    def server(self, shape: McpServer, where: Where) -> ServerPlan:
+        try:
+            return plan_of(shape.written())
+        except Unusable as unusable:
+            self._wrong((*where, *unusable.where), unusable.text)
+            return ServerPlan()
 
     def rule(self, shape: wire.WhenRule | wire.OtherwiseRule, where: Where) -> Rule:
         otherwise = isinstance(shape, wire.OtherwiseRule)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from emulator.refusals import did_you_mean, suggest
 from emulator.scenario_source import Problem, Where, kind_of
 from emulator.wire import scenario as wire
-from emulator.wire import steps
+from emulator.wire import servers, steps
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -72,8 +72,6 @@ def _problem(where: Where, found: Any) -> Problem:
             return Problem(where, "has no value. Give it one or leave the key out")
         case "nothing_given":
             return Problem(where, f"is empty and would always hold.{_accepted(where)}")
-        case "conflict":
-            return Problem(where, found["msg"])
         case "literal_error":
             return Problem(where, f"must be {context['expected']}, not {value!r}{_meant(value, context['expected'])}")
         case "too_short":
@@ -135,11 +133,13 @@ def _keys_at(where: Where) -> Sequence[str] | None:
         case ():
             return steps.keys_of(wire.ScenarioFile)
         case ("mcp", str()):
-            return steps.keys_of(wire.McpServer)
+            return steps.keys_of(servers.McpServer)
         case ("mcp", str(), "script", int()):
-            return steps.keys_of(wire.Connect)
-        case ("mcp", str(), "tools", str()):
-            return steps.keys_of(wire.McpTool)
+            return steps.keys_of(servers.Connect)
+        case ("mcp", str(), "calls", int()):
+            return steps.keys_of(servers.ToolCall)
+        case ("mcp", str(), *_, "tools", str()):
+            return steps.keys_of(servers.McpTool)
         case ("agent", int()):
             return (*_RULE, "otherwise", "times")
         case ("agent", int(), "when"):

@@ -7,11 +7,7 @@ real connection, or either of them behind a scripted outage.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
-
-DID_NOT_ANSWER: Final = "the server did not answer within 10s"
-FETCH_FAILED: Final = "fetch failed"
-CONNECT_SECONDS: Final = 10
+from typing import Any, Protocol
 
 
 class ServerUnreachable(Exception):
@@ -20,6 +16,13 @@ class ServerUnreachable(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class NoSuchTool(Exception):
+    """A call of a tool the server has never offered since it was connected to. `offered` are those it does."""
+
+    def __init__(self, offered: list[str]) -> None:
+        super().__init__(f"it has: {', '.join(offered) or 'none'}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +37,15 @@ class ServerTool:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What calling a tool gave. `text` is the text of `content`, joined by newlines."""
+    """What calling a tool gave. `text` is the text of `content`, joined by newlines.
+
+    `seconds` is what the call takes on the emulator's clock, beside the real time it took; `None` is for ever.
+    """
 
     content: list[dict[str, Any]] = field(default_factory=list)
     structured: Any = None
     is_error: bool = False
+    seconds: float | None = 0.0
 
     @property
     def text(self) -> str:
@@ -62,7 +69,7 @@ class ToolServer(Protocol):
         ...
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> ToolResult:
-        """Call a tool the server offers."""
+        """Call a tool. What goes wrong with the server is an error result. May raise `NoSuchTool`."""
         ...
 
     async def close(self) -> None:

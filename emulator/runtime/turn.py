@@ -22,7 +22,7 @@ from emulator.refusals import CATALOGUE
 from emulator.runtime.expected import expected_of
 from emulator.runtime.misfits import misfits
 from emulator.runtime.run import CallResult, Failed, ScriptError
-from emulator.runtime.tool_server import ToolResult
+from emulator.runtime.tool_server import NoSuchTool, ToolResult
 from emulator.runtime.verbs import need, need_number, need_texts
 
 if TYPE_CHECKING:
@@ -217,9 +217,9 @@ class Turn:
     async def mcp(self, server: str, tool: str, arguments: dict[str, Any] | None = None) -> ToolResult:
         """Call a tool of a declared MCP server, if the mode and the rules let the agent.
 
-        A server that was skipped because it is down gives an error result, as does a denial. Raises `ScriptError` for
-        a server the session does not declare, a tool outside `allowed_tools`, and one the server
-        does not have.
+        A server that was skipped because it is down gives an error result, as does a denial, a call that fails, and
+        a tool that is gone. Raises `ScriptError` for a server the session does not declare, a tool outside
+        `allowed_tools`, and one the server has never had.
         """
         run = self._run
         run.check()
@@ -231,21 +231,29 @@ class Turn:
         if not declared.allows(tool):
             raise ScriptError(f"the agent called {tool!r} of {server!r}, which `allowed_tools` leaves out")
         name = f"mcp_{server}_{tool}"
+        arguments = arguments or {}
         if (connected := run.servers.get(server)) is None:
             reason = run.unreachable.get(server, "it is not connected")
             result = ToolResult.of(f"{server} is unavailable: {reason}", is_error=True)
         else:
-            offered = {entry.name: entry for entry in await connected.tools()}
-            if tool not in offered:
+            offered = next((entry for entry in await connected.tools() if entry.name == tool), None)
+            if offered is not None:
+                denied, _ = await self._denied(name, arguments, read_only=offered.read_only)
+                if denied is not None:
+                    return ToolResult.of(denied, is_error=True)
+                call_id = await self._called(name, arguments)
+                result = await connected.call(tool, arguments)
+                if result.seconds != 0:
+                    await self._engine.wait(run, result.seconds)
+                await self._resulted(call_id, name, result.text[:500], is_error=result.is_error)
+                return result
+            try:
+                result = await connected.call(tool, arguments)
+            except NoSuchTool as unknown:
                 raise ScriptError(
-                    f"the agent called {tool!r} of {server!r}, which has no such tool "
-                    f"(it has: {', '.join(offered) or 'none'})"
-                )
-            denied, _ = await self._denied(name, arguments or {}, read_only=offered[tool].read_only)
-            if denied is not None:
-                return ToolResult.of(denied, is_error=True)
-            result = await connected.call(tool, arguments or {})
-        await self._tool_call(name, arguments or {}, result.text[:500], is_error=result.is_error)
+                    f"the agent called {tool!r} of {server!r}, which has no such tool ({unknown})"
+                ) from None
+        await self._tool_call(name, arguments, result.text[:500], is_error=result.is_error)
         return result
 
     async def write(self, path: str, content: str | bytes, size: int | None = None) -> None:
@@ -394,9 +402,18 @@ class Turn:
     async def _tool_call(
         self, tool: str, args: dict[str, Any], summary: str, *, is_error: bool, exit_code: int | None = None
     ) -> None:
+        call_id = await self._called(tool, args)
+        await self._resulted(call_id, tool, summary, is_error=is_error, exit_code=exit_code)
+
+    async def _called(self, tool: str, args: dict[str, Any]) -> str:
         self._run.check()
         call_id = self._run.session.next_call_id()
         await self._record("agent.tool_call", {"toolCallId": call_id, "toolName": tool, "args": args})
+        return call_id
+
+    async def _resulted(
+        self, call_id: str, tool: str, summary: str, *, is_error: bool, exit_code: int | None = None
+    ) -> None:
         result: dict[str, Any] = {"toolCallId": call_id, "toolName": tool, "isError": is_error, "cancelled": False}
         result["summary"] = summary
         if exit_code is not None:

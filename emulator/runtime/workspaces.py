@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from emulator.domain.limits import IDLE_SECONDS, WORKSPACE_SECONDS
 from emulator.domain.tools import ToolSet
 from emulator.refusals import Refusal, invalid
-from emulator.runtime.tool_server import CONNECT_SECONDS, DID_NOT_ANSWER, ServerUnreachable
+from emulator.runtime.tool_server import ServerUnreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -120,9 +120,6 @@ class Workspaces:
             try:
                 await server.connect()
             except ServerUnreachable as unreachable:
-                if unreachable.reason == DID_NOT_ANSWER:
-                    # Nobody could advance the clock: the caller sits inside its own request.
-                    self._clock.jump(CONNECT_SECONDS)
                 if tool.required:
                     missing.append(f"{tool.name}: {unreachable.reason}")
                 else:

@@ -12,11 +12,10 @@ from pydantic import ConfigDict, Field
 
 from emulator.wire.common import Maybe, Milliseconds, Request, Response
 from emulator.wire.events import EventStream
+from emulator.wire.servers import CallFault, ConnectFault, McpServer, State
 from emulator.wire.sessions import Item
 
 Name = Annotated[str, Field(min_length=1, max_length=64)]
-Reason = Annotated[str, Field(min_length=1)]
-ServerState = Literal["up", "down"]
 ActionType = Literal["function_call", "approval", "question"]
 
 
@@ -45,32 +44,30 @@ class PlayedDocument(Request):
     model_config = ConfigDict(extra="allow")
 
 
-class Connect(Request):
-    """How one connect to a server ends."""
-
-    state: ServerState
-    reason: Maybe[Reason] = Field(default=None, description="Why it fails; `fetch failed` when absent.")
+class ServerRequest(McpServer):
+    """What happens to a server from now on. What is not sent stays as it was."""
 
 
-class ServerRequest(Request):
-    """How a server answers connects from now on: a `state`, or a `script` of one entry for each connect."""
+class NextCall(Response):
+    """How a call of a tool goes."""
 
-    state: Maybe[ServerState] = Field(default=None, description="Whether it can be reached.")
-    reason: Maybe[Reason] = Field(default=None, description="With `down`: why it cannot, as programs read it.")
-    times: Maybe[Annotated[int, Field(ge=1)]] = Field(
-        default=None, description="With `down`: how many connects fail before it is up; all of them when absent."
-    )
-    script: Maybe[Annotated[list[Connect], Field(min_length=1)]] = Field(
-        default=None, description="How the next connects end, one entry each; after the last one it is up."
-    )
+    fault: CallFault
+    tool: str | None = Field(description="The tool it waits for; null for the next call of any.")
+    seconds: float | None = Field(description="How long it takes on the clock; null for ever.")
+    text: str | None = Field(description="The text of its result; null for the server's own.")
 
 
 class Server(Response):
-    """What the next connect to a server meets."""
+    """What the next connect to a server, and the next call of its tools, meet."""
 
-    state: ServerState
-    reason: str | None = Field(description="null when it is up.")
-    times: int | None = Field(description="How many more connects fail; null when that is not limited.")
+    state: State = Field(description="Whether the next connect succeeds.")
+    reason: str | None = Field(description="Why it fails; null when it does not.")
+    times: int | None = Field(description="How many more connects go like this; null when that is not limited.")
+    fault: ConnectFault | None = Field(description="What goes wrong with it; null when nothing does.")
+    seconds: float = Field(description="How long it takes on the clock.")
+    connects: int = Field(description="How many connects the rest of the script is for.")
+    calls: list[NextCall] = Field(description="How the next calls go, in order; every other one as it should.")
+    tools: list[str] | None = Field(description="What is offered in place of the server's own; null for those.")
 
 
 class Servers(Response):

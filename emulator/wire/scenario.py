@@ -1,4 +1,4 @@
-"""Scenario: the shape of a scenario file, and its published JSON Schema. Its steps are in `steps`.
+"""Scenario: the shape of a scenario file, and its published JSON Schema. Its steps and servers have their own.
 
 Law: shapes only. Nothing here reads a file, renders a template or plays a step; what cannot be said as
 a shape (a regular expression that compiles) is checked where files are loaded.
@@ -7,20 +7,17 @@ a shape (a regular expression that compiles) is checked where files are loaded.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
-from pydantic import ConfigDict, Discriminator, Field, JsonValue, Tag, model_validator
+from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import PydanticCustomError, core_schema
+from pydantic_core import core_schema
 
+from emulator.wire.servers import McpServer
 from emulator.wire.steps import REQUIRED as REQUIRED
-from emulator.wire.steps import Maybe, Name, Object, Shape, Step, Text, not_empty
+from emulator.wire.steps import Maybe, Name, Shape, Step, Text, not_empty
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
-
-
-def _any_object() -> dict[str, JsonValue]:
-    return {"type": "object"}
 
 
 class MessageCondition(Shape):
@@ -88,54 +85,6 @@ def _kind(value: Any) -> str:
 AgentRule = Annotated[
     Annotated[WhenRule, Tag("\0when")] | Annotated[OtherwiseRule, Tag("\0otherwise")], Discriminator(_kind)
 ]
-
-
-class Connect(Shape):
-    """How one connect to the server ends."""
-
-    state: Literal["up", "down"] = Field(description="Whether it succeeds.")
-    reason: Text = Field(default="fetch failed", description="Why it fails.")
-
-
-class McpTool(Shape):
-    """A tool of a simulated server, and the result it gives to every call."""
-
-    description: str = Field(default="", description="What the agent is told of it.")
-    read_only: bool = Field(default=False, description="Whether it is announced as changing nothing.")
-    text: Maybe[str] = Field(default=None, description="The result as one text.")
-    content: Maybe[list[Object]] = Field(default=None, description="The result as MCP content blocks; not with `text`.")
-    structured: Maybe[Object] = Field(default=None, description="The structured result, alone or beside the others.")
-    is_error: bool = Field(default=False, description="Whether the result is a failure.")
-    input_schema: Object = Field(default_factory=_any_object, description="The JSON Schema of its arguments.")
-
-    @model_validator(mode="after")
-    def _one_result(self) -> McpTool:
-        if self.text is not None and self.content is not None:
-            raise PydanticCustomError("conflict", "has both `text` and `content`; write one of them")
-        return self
-
-
-class McpServer(Shape):
-    """A simulated MCP server: whether it can be reached, and its tools."""
-
-    state: Literal["up", "down"] = Field(default="up", description="Whether it can be reached.")
-    reason: Text = Field(default="fetch failed", description="Why it cannot, as programs will read it.")
-    times: Maybe[Annotated[int, Field(ge=1)]] = Field(
-        default=None, description="With `down`: how many connects fail before it is up. Left out, all of them."
-    )
-    script: Maybe[Annotated[list[Connect], Field(min_length=1)]] = Field(
-        default=None, description="How the first connects end, one entry each; then it is up. Not with `state`."
-    )
-    tools: dict[Name, McpTool] = Field(default_factory=dict, description="Its tools by name.")
-
-    @model_validator(mode="after")
-    def _down_for_a_reason(self) -> McpServer:
-        written = [key for key in ("state", "reason", "times") if key in self.model_fields_set]
-        if self.script is not None and written:
-            raise PydanticCustomError("conflict", "has both `script` and `{key}`; choose", {"key": written[0]})
-        if self.state == "up" and written not in ([], ["state"]):
-            raise PydanticCustomError("conflict", "has `{key}`, which needs `state: down`", {"key": written[-1]})
-        return self
 
 
 class ScenarioFile(Shape):

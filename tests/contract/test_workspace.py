@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from emulator.domain.scenario import SimulatedDescription, SimulatedTool
+from emulator.domain.servers import SimulatedTool
 from emulator.domain.tools import McpTool, ToolSet
 from emulator.runtime.simulated import SimulatedServer
 
@@ -401,9 +401,7 @@ def test_tools_replaced_while_servers_connect_are_not_lost(api: Api, monkeypatch
             async def close(self) -> None:
                 done.append(f"close {tool.name}")
 
-        return Server(
-            SimulatedDescription(tools={"search": SimulatedTool(content=[{"type": "text", "text": "found"}])})
-        )
+        return Server({"search": SimulatedTool(content=[{"type": "text", "text": "found"}])})
 
     monkeypatch.setattr(engine.workspaces, "_reach", reach)
     api.say(session_id, "go")

@@ -128,8 +128,8 @@ def test_reading_changes_nothing(gobare: Emulator, api: Api, parked: str) -> Non
         ("PATCH", "/_emulator/settings", {"paec": "instant"}, 400, "Did you mean `pace`?"),
         ("PATCH", "/_emulator/settings", {"pace": "slow"}, 400, "`pace` is one of instant, realistic"),
         ("PATCH", "/_emulator/settings", {"seed": 1}, 400, "`seed` can only be set when the emulator starts."),
-        ("PUT", "/_emulator/mcp/docs", {}, 400, "Send exactly one of `state` and `script`; neither was sent."),
-        ("PUT", "/_emulator/mcp/docs", {"state": "up", "script": [{"state": "up"}]}, 400, "both were sent."),
+        ("PUT", "/_emulator/mcp/docs", {}, 400, "Send what is to happen: at least one of state, reason, times, fault,"),
+        ("PUT", "/_emulator/mcp/docs", {"state": "up", "script": ["up"]}, 400, "`state` stands beside `script`, which"),
         ("PUT", "/_emulator/mcp/docs", {"state": "up", "times": 1}, 400, "`times` goes with `state: down`"),
         ("PUT", "/_emulator/mcp/docs", {"state": "down", "times": 0}, 400, "`times` must be at least 1"),
         ("PUT", "/_emulator/mcp/docs", {"script": []}, 400, "`script` must not be empty."),
@@ -140,6 +140,36 @@ def test_reading_changes_nothing(gobare: Emulator, api: Api, parked: str) -> Non
             {"script": [{"state": "up", "reason": "x"}]},
             400,
             "`script[0].reason` goes with `state: down`",
+        ),
+        ("PUT", "/_emulator/mcp/docs", {"script": ["up", "dwn"]}, 400, "`script[1]` must be one of up, down, refuse,"),
+        ("PUT", "/_emulator/mcp/docs", {"script": ["dwn"]}, 400, "`dwn` was sent. Did you mean `down`?"),
+        (
+            "PUT",
+            "/_emulator/mcp/docs",
+            {"script": ["slow"]},
+            400,
+            "`script[0].seconds` is missing: with the fault `slow`",
+        ),
+        ("PUT", "/_emulator/mcp/docs", {"script": [5]}, 400, "`script[0]` must be an object; an integer was sent."),
+        ("PUT", "/_emulator/mcp/docs", {"script": [{"stat": "up"}]}, 400, "Unknown field `script[0].stat`."),
+        ("PUT", "/_emulator/mcp/docs", {"calls": [{"fault": "drp"}]}, 400, "Did you mean `drop`?"),
+        (
+            "PUT",
+            "/_emulator/mcp/docs",
+            {"calls": [{"seconds": 1}]},
+            400,
+            "`calls[0].seconds` goes with the fault `slow`",
+        ),
+        ("PUT", "/_emulator/mcp/docs", {"calls": []}, 400, "`calls` must not be empty."),
+        ("PUT", "/_emulator/mcp/docs", {"reason": None}, 400, "`reason` must not be null; leave it out."),
+        ("PUT", "/_emulator/mcp/docs", {"fault": "slow", "seconds": -1}, 400, "`seconds` must be"),
+        ("PUT", "/_emulator/mcp/docs", {"tools": {"s": {"txt": ""}}}, 400, "Unknown field `tools.s.txt`."),
+        (
+            "PUT",
+            "/_emulator/mcp/docs",
+            {"tools": {"s": {"text": "", "content": []}}},
+            400,
+            "`tools.s` has both `text` and `content`; write one of them.",
         ),
         ("PUT", "/_emulator/scenario", {"agent": [{"otherwise": [{"sya": "x"}]}]}, 400, "agent[0].otherwise[0].sya"),
         ("PUT", "/_emulator/scenario", {"agents": []}, 400, "Did you mean `agent`?"),
@@ -286,7 +316,7 @@ def test_reset_starts_over(gobare: Emulator, api: Api, parked: str) -> None:
 def test_a_scenario_is_put_read_and_taken_away(gobare: Emulator, api: Api) -> None:
     assert api.put("/_emulator/scenario", SCENARIO, token=None).json == SCENARIO
     assert api.get("/_emulator/scenario", token=None).json == SCENARIO
-    assert gobare.socket.deployment.outages.conditions()["docs"].state == "down"
+    assert gobare.socket.deployment.outages.scripted["docs"].next_connect.fault == "refuse"
     session_id = api.session({"input": "hello"})
     assert gobare.transcript(session_id).last_message == "Only orders."
     for _ in range(2):
@@ -317,18 +347,59 @@ def test_a_replaced_scenario_leaves_a_running_turn_its_script(gobare: Emulator, 
     assert gobare.transcript().last_message == "new"
 
 
+UP: dict[str, Any] = {
+    "state": "up",
+    "reason": None,
+    "times": None,
+    "fault": None,
+    "seconds": 0,
+    "connects": 0,
+    "calls": [],
+    "tools": None,
+}
+
+
 def test_servers_are_scripted_by_name(api: Api) -> None:
-    down = {"state": "down", "reason": "fetch failed", "times": 1}
-    assert api.put("/_emulator/mcp/docs", {"state": "down", "times": 1}, token=None).json == down
-    slow = {"state": "down", "reason": "slow"}
-    answer = api.put("/_emulator/mcp/a%2Fb", {"script": [slow, {"state": "up"}]}, token=None)
-    assert answer.json == {**slow, "times": None}
-    assert api.get("/_emulator/mcp", token=None).json == {"servers": {"docs": down, "a/b": {**slow, "times": None}}}
-    up = {"state": "up", "reason": None, "times": None}
-    assert api.put("/_emulator/mcp/docs", {"state": "up"}, token=None).json == up
-    assert api.delete("/_emulator/mcp/docs", token=None).json == up
-    assert api.delete("/_emulator/mcp/docs", token=None).json == up
+    down = {**UP, "state": "down", "reason": "fetch failed", "fault": "refuse"}
+    assert api.put("/_emulator/mcp/docs", {"state": "down", "times": 1}, token=None).json == {**down, "times": 1}
+    script = [{"state": "down", "reason": "gone"}, "up", {"fault": "hang", "tools": {}}]
+    gone = {**down, "reason": "gone", "connects": 3}
+    assert api.put("/_emulator/mcp/a%2Fb", {"script": script}, token=None).json == gone
+    servers = {"docs": {**down, "times": 1}, "a/b": gone}
+    assert api.get("/_emulator/mcp", token=None).json == {"servers": servers}
+    assert api.put("/_emulator/mcp/docs", {"state": "up"}, token=None).json == UP
+    assert api.delete("/_emulator/mcp/docs", token=None).json == UP
+    assert api.delete("/_emulator/mcp/docs", token=None).json == UP
     assert list(api.get("/_emulator/mcp", token=None).json["servers"]) == ["a/b"]
+
+
+def test_what_the_next_connect_and_the_next_calls_meet_can_be_read(api: Api) -> None:
+    slow = {**UP, "fault": "slow", "seconds": 2.5, "times": 3}
+    assert api.put("/_emulator/mcp/docs", {"fault": "slow", "seconds": 2.5, "times": 3}, token=None).json == slow
+
+    calls = ["ok", {"fault": "hang", "tool": "search"}, {"fault": "error", "text": "no"}, "time_out"]
+    body = {"calls": calls, "tools": {"search": {"text": "x"}}}
+
+    # What was said of connects stays where nothing is said of them.
+    assert api.put("/_emulator/mcp/docs", body, token=None).json == {
+        **slow,
+        "calls": [
+            {"fault": "ok", "tool": None, "seconds": 0, "text": None},
+            {"fault": "hang", "tool": "search", "seconds": None, "text": None},
+            {"fault": "error", "tool": None, "seconds": 0, "text": "no"},
+            {"fault": "time_out", "tool": None, "seconds": 60, "text": "the server did not answer within 60s"},
+        ],
+        "tools": ["search"],
+    }
+
+
+def test_a_refused_word_about_a_server_changes_nothing(api: Api) -> None:
+    before = api.put("/_emulator/mcp/docs", {"fault": "unauthorized", "times": 2}, token=None).json
+    assert before["reason"] == "the server answered 401"
+
+    assert api.put("/_emulator/mcp/docs", {"script": ["up", "slow"]}, token=None).status == 400
+
+    assert api.get("/_emulator/mcp", token=None).json["servers"] == {"docs": before}
 
 
 def test_a_server_that_is_down_refuses_its_connects_and_then_comes_up(gobare: Emulator, api: Api) -> None:

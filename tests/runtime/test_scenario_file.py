@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from emulator.domain.scenario import Facts, SimulatedConnect, choose
+from emulator.domain.outages import ConnectEntry
+from emulator.domain.scenario import Facts, choose
 from emulator.runtime.scenario_file import ScenarioError, condition, load, merge
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -52,19 +53,21 @@ def test_a_rule_is_chosen_by_the_message_of_the_shipped_scenario() -> None:
 
 def test_simulated_servers_are_described() -> None:
     mcp = load(FIXTURES / "flaky_docs.json").mcp
-    assert (mcp["docs"].state, mcp["docs"].reason, mcp["docs"].times) == ("down", "fetch failed", 2)
+    assert (mcp["docs"].standing, mcp["docs"].times) == (ConnectEntry("refuse", "fetch failed"), 2)
+    assert mcp["docs"].tools is not None
     assert mcp["docs"].tools["search"].content == [{"type": "text", "text": "retries: see page 12"}]
-    assert mcp["runbook"].script == [
-        SimulatedConnect("down", "the server did not answer within 10s"),
-        SimulatedConnect("down", "fetch failed"),
-        SimulatedConnect("up"),
-    ]
+    assert mcp["runbook"].connects == (
+        ConnectEntry("time_out", "the server did not answer within 10s"),
+        ConnectEntry("refuse"),
+        ConnectEntry(),
+    )
 
 
 def test_a_structured_result_has_its_json_as_a_text_beside_it() -> None:
     tools = {"a": {"structured": {"n": 1}}, "b": {"structured": {"n": 1}, "text": "one"}, "c": {}}
-    mcp = load({"mcp": {"docs": {"tools": tools}}}).mcp["docs"]
-    assert [tool.content for tool in mcp.tools.values()] == [
+    described = load({"mcp": {"docs": {"tools": tools}}}).mcp["docs"].tools
+    assert described is not None
+    assert [tool.content for tool in described.values()] == [
         [{"type": "text", "text": '{"n": 1}'}],
         [{"type": "text", "text": "one"}],
         [],
@@ -159,7 +162,29 @@ def test_anchors_and_merge_keys_work(tmp_path: Path) -> None:
         ({"agent": [{"when": {"turn": 1}, "do": []}]}, "agent[0].do is empty; it needs at least one entry"),
         ({"mcp": {"docs": {"state": "dwn"}}}, "mcp.docs.state must be 'up' or 'down', not 'dwn'. Did you mean `down`?"),
         ({"mcp": {"a b": {"tools": {"s": {"reply": 1}}}}}, 'mcp["a b"].tools.s.reply is not a key here.'),
-        ({"mcp": {"docs": {"times": 2}}}, "mcp.docs has `times`, which needs `state: down`"),
+        ({"mcp": {"docs": {"times": 2}}}, "mcp.docs.times goes with `state: down` or a `fault`"),
+        ({"mcp": {"docs": {"state": "up", "reason": "x"}}}, "mcp.docs.reason goes with `state: down` or a `fault`"),
+        ({"mcp": {"docs": {"state": "up", "fault": "hang"}}}, "mcp.docs.fault stands beside `state: up`"),
+        ({"mcp": {"docs": {"state": "down", "script": ["up"]}}}, "mcp.docs.state stands beside `script`"),
+        ({"mcp": {"docs": {"fault": "slow"}}}, "mcp.docs.seconds is missing: with the fault `slow`"),
+        ({"mcp": {"docs": {"script": ["up", "slow"]}}}, "mcp.docs.script[1].seconds is missing"),
+        ({"mcp": {"docs": {"script": ["dwn"]}}}, "mcp.docs.script[0] must be 'up', 'down', 'refuse', "),
+        ({"mcp": {"docs": {"script": ["dwn"]}}}, "not 'dwn'. Did you mean `down`?"),
+        ({"mcp": {"docs": {"script": [{"fault": "slow", "seconds": 2, "reason": "x"}]}}}, "script[0].reason goes with"),
+        ({"mcp": {"docs": {"script": [{}]}}}, "mcp.docs.script[0] is empty; it needs a `state`, a `fault` or `tools`"),
+        ({"mcp": {"docs": {"calls": [{}]}}}, "mcp.docs.calls[0] is empty; it needs a `fault` or `tools`"),
+        ({"mcp": {"docs": {"calls": [{"falt": "drop"}]}}}, "calls[0].falt is not a key here. Accepted: fault, tool, "),
+        ({"mcp": {"docs": {"calls": ["malformd"]}}}, "Did you mean `malformed`?"),
+        (
+            {"mcp": {"docs": {"calls": [{"fault": "drop", "seconds": 1}]}}},
+            "calls[0].seconds goes with the fault `slow`",
+        ),
+        ({"mcp": {"docs": {"calls": [{"text": "x"}]}}}, "mcp.docs.calls[0].text goes with the fault `error`"),
+        (
+            {"mcp": {"docs": {"calls": [{"tools": {"s": {"text": "x", "content": []}}}]}}},
+            "mcp.docs.calls[0].tools.s has both `text` and `content`; write one of them",
+        ),
+        ({"mcp": {"docs": {"calls": [{"tools": {"s": {"txt": "x"}}}]}}}, "calls[0].tools.s.txt is not a key here. Acc"),
         ({"mcp": {"x" * 65: {}}}, "is longer than 64 characters"),
         (step({"say": "{{ message"}), "agent[0].otherwise[0].say is not a template that can be rendered: unexpected"),
         (step({"say": "{% if x %}"}), "agent[0].otherwise[0].say is not a template that can be rendered:"),
