@@ -121,11 +121,16 @@ class Files:
         self._content, self._unpublished, self._directories = trial._content, trial._unpublished, trial._directories
         return written
 
-    def delete(self, path: str) -> str:
-        """Remove a file and give its absolute path. Raises `UnusablePath` and `FileNotFoundError`."""
+    def find(self, path: str) -> str:
+        """The absolute path of a file that is there. Raises `UnusablePath` and `FileNotFoundError`."""
         absolute = resolve(path)
         if absolute not in self._content:
             raise FileNotFoundError(f"{absolute} does not exist in the workspace")
+        return absolute
+
+    def delete(self, path: str) -> str:
+        """Remove a file and give its absolute path. Raises `UnusablePath` and `FileNotFoundError`."""
+        absolute = self.find(path)
         del self._content[absolute]
         self._unpublished.pop(absolute, None)
         for directory in _above(absolute):
@@ -182,9 +187,7 @@ def resolve(path: str) -> str:
     for part in parts:
         if (length := len(part.encode())) > NAME_BYTES:
             raise UnusablePath(f"a name in a path takes at most {NAME_BYTES} bytes, and {part[:20]!r}… has {length}")
-    absolute = normpath(path if path.startswith("/") else f"{ROOT}/{path}")
-    # normpath keeps a leading double slash, which names the same file.
-    absolute = "/" + absolute.lstrip("/")
+    absolute = spelled_out(path)
     if not absolute.startswith(f"{ROOT}/"):
         raise UnusablePath(f"it resolves to {absolute}, which is not inside {ROOT}")
     if (depth := relative(absolute).count("/") + 1) > PATH_NAMES:
@@ -192,6 +195,12 @@ def resolve(path: str) -> str:
     if parts[-1] in ("", ".", ".."):
         raise UnusablePath(f"{absolute} is a directory")
     return absolute
+
+
+def spelled_out(path: str) -> str:
+    """The absolute path that a path means, inside the workspace or not, in the one way it is written here."""
+    # normpath keeps a leading double slash, which names the same file.
+    return "/" + normpath(path if path.startswith("/") else f"{ROOT}/{path}").lstrip("/")
 
 
 def relative(absolute: str) -> str:

@@ -39,8 +39,8 @@ async def default_agent(turn: Verbs) -> None:
             result = await turn.call_with(name, arguments if isinstance(arguments, dict) else {})
             done.append(_outcome(name, result))
     for path in paths_in(turn.message):
-        await turn.write(path, content_of(path, turn.message, turn.session.text))
-        done.append(f"I wrote {path}.")
+        written = await turn.write(path, content_of(path, turn.message, turn.session.text))
+        done.append(f"I wrote {path}." if written else f"I was not allowed to write {path}.")
     if (port := port_in(turn.message)) is not None:
         await turn.preview(port)
         done.append(f"The preview is on port {port}.")

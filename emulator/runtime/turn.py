@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 from emulator import render
 from emulator.domain.expectations import Outcome
 from emulator.domain.files import Blob, UnusablePath
-from emulator.domain.permissions import decide
 from emulator.domain.tools import BUILT_INS
 from emulator.refusals import CATALOGUE
 from emulator.runtime.expected import expected_of
+from emulator.runtime.leave import Leave
 from emulator.runtime.misfits import misfits
 from emulator.runtime.run import CallResult, Failed, ScriptError
 from emulator.runtime.tool_server import NoSuchTool, ToolResult
@@ -57,6 +57,7 @@ class Turn:
     def __init__(self, engine: Engine, run: Run) -> None:
         self._engine = engine
         self._run = run
+        self._leave = Leave(engine, run, self._record)
         session = run.session
         self.message = run.turn.text
         self.number = run.turn.number
@@ -178,6 +179,7 @@ class Turn:
     ) -> bool:
         """Ask for leave to use a tool and wait for the decision, unless the mode or a rule decides.
 
+        What was approved may then be done once, with these arguments, without being asked about again.
         `console` is what somebody there decides at once, `refused` the code by which the platform does.
         `expect` says what must be decided: `approved`.
         """
@@ -186,9 +188,9 @@ class Turn:
         need("approve", bool, sensitive=sensitive)
         expected = expected_of("approve", "approval", expect)
         at_once = (console, refused) if console is not None or refused is not None else None
-        denied, action = await self._denied(tool, args or {}, sensitive=sensitive, asks=True, at_once=at_once)
-        self._check(expected, Outcome(approved=denied is None), ("approval", tool, action))
-        return denied is None
+        decision = await self._leave.ask(tool, args or {}, sensitive=sensitive, asks=True, at_once=at_once)
+        self._check(expected, Outcome(approved=decision.granted), ("approval", tool, decision.asked))
+        return decision.granted
 
     async def use(
         self,
@@ -197,10 +199,10 @@ class Turn:
         summary: str = "",
         is_error: bool = False,
         exit_code: int | None = None,
-    ) -> None:
-        """Use one of the sandbox's own tools: its call and its result.
+    ) -> bool:
+        """Use one of the sandbox's own tools, if the mode and the rules let the agent: its call and its result.
 
-        Raises `ScriptError` for a built-in the session does not have.
+        Gives whether it was used. Raises `ScriptError` for a built-in the session does not have.
         """
         need("use", str, tool=tool, summary=summary)
         need("use", dict, args=args or {})
@@ -212,7 +214,14 @@ class Turn:
             raise ScriptError(f"the agent used {tool!r}, which this session does not have")
         if tool == "bash" and exit_code is None:
             exit_code = 1 if is_error else 0
-        await self._tool_call(tool, args or {}, summary, is_error=is_error, exit_code=exit_code)
+        args = args or {}
+        if not (await self._leave.ask(tool, args)).granted:
+            return False
+        if tool in ("write", "edit") and isinstance(args.get("path"), str):
+            # The file that changes by it is no step of its own.
+            self._leave.give("write", args)
+        await self._tool_call(tool, args, summary, is_error=is_error, exit_code=exit_code)
+        return True
 
     async def mcp(self, server: str, tool: str, arguments: dict[str, Any] | None = None) -> ToolResult:
         """Call a tool of a declared MCP server, if the mode and the rules let the agent.
@@ -238,9 +247,9 @@ class Turn:
         else:
             offered = next((entry for entry in await connected.tools() if entry.name == tool), None)
             if offered is not None:
-                denied, _ = await self._denied(name, arguments, read_only=offered.read_only)
-                if denied is not None:
-                    return ToolResult.of(denied, is_error=True)
+                decision = await self._leave.ask(name, arguments, read_only=offered.read_only)
+                if decision.refused is not None:
+                    return ToolResult.of(decision.refused, is_error=True)
                 call_id = await self._called(name, arguments)
                 result = await connected.call(tool, arguments)
                 if result.seconds != 0:
@@ -256,9 +265,10 @@ class Turn:
         await self._tool_call(name, arguments, result.text[:500], is_error=result.is_error)
         return result
 
-    async def write(self, path: str, content: str | bytes, size: int | None = None) -> None:
-        """Write a file of the workspace. One under /workspace/outputs is published when the turn settles.
+    async def write(self, path: str, content: str | bytes, size: int | None = None) -> bool:
+        """Write a file of the workspace, if the mode and the rules let the agent use `write` there.
 
+        Gives whether it was written. One under /workspace/outputs is published when the turn settles.
         `size` in bytes makes it as large as that: what `content` lacks reads as zeros, and takes no memory.
         """
         self._run.check()
@@ -269,21 +279,32 @@ class Turn:
         if size is not None:
             need("write", int, size=size)
             need_number("write", "size", size, len(data), _LARGEST)
+        files = self._run.session.workspace.files
+        if not await self._leave.to_change("write", path, files.place, data):
+            return False
         try:
-            absolute, kind = self._run.session.workspace.files.write(path, Blob.of(data, size))
+            absolute, kind = files.write(path, Blob.of(data, size))
         except UnusablePath as refused:
-            raise ScriptError(f"the agent wrote {path!r}: {refused}") from None
+            raise ScriptError(f"the agent could not write {path!r}: {refused}") from None
         await self._record("file.changed", {"path": absolute, "changeType": kind, "kind": kind})
+        return True
 
-    async def delete(self, path: str) -> None:
-        """Delete a file of the workspace."""
+    async def delete(self, path: str) -> bool:
+        """Delete a file of the workspace, if the mode and the rules let the agent use `delete` there.
+
+        Gives whether it was deleted.
+        """
         self._run.check()
         need("delete", str, path=path)
+        files = self._run.session.workspace.files
+        if not await self._leave.to_change("delete", path, files.find):
+            return False
         try:
-            absolute = self._run.session.workspace.files.delete(path)
+            absolute = files.delete(path)
         except (UnusablePath, FileNotFoundError) as refused:
-            raise ScriptError(f"the agent deleted {path!r}: {refused}") from None
+            raise ScriptError(f"the agent could not delete {path!r}: {refused}") from None
         await self._record("file.changed", {"path": absolute, "changeType": "deleted", "kind": "deleted"})
+        return True
 
     async def todos(self, items: Sequence[dict[str, str]]) -> None:
         """Show the list of what is to be done: each with `label` and `status`."""
@@ -346,38 +367,6 @@ class Turn:
             raise ScriptError(f"{code!r} is not an error code of the API ({', '.join(CATALOGUE)})")
         need("fail", str, message=message)
         raise Failed(code, message)
-
-    async def _denied(
-        self,
-        tool: str,
-        args: dict[str, Any],
-        *,
-        sensitive: bool = False,
-        read_only: bool = False,
-        asks: bool = False,
-        at_once: tuple[bool | None, str | None] | None = None,
-    ) -> tuple[str | None, Action | None]:
-        """Why the agent may not, or `None`: decided by a rule, by the mode, or by who is asked, and that action."""
-        run = self._run
-        run.check()
-        verdict = decide(run.approval_mode, run.permission_rules, tool, args, read_only=read_only, asks=asks)
-        if verdict.decision == "allow":
-            return None, None
-        if verdict.decision == "deny":
-            denial = {"approved": False, "name": tool, "code": verdict.code, "reason": verdict.reason}
-            await self._record("approval.resolved", {"toolCallId": run.session.next_call_id(), **denial})
-            return verdict.reason, None
-        event = {"name": tool, "args": args, "sensitive": sensitive}
-        action = run.session.ask(run.turn, "approval", tool, args, ("approval.requested", event))
-        decide_at_once = None
-        if at_once is not None:
-            decision, code = at_once
-            approved_at_once = bool(decision) and code is None
-            deciding = self._engine.actions.approval
-            decide_at_once = partial(deciding, run.organization, run.session, action.call_id, approved_at_once, code)
-        approved: bool = await self._engine.actions.park(run, action, decide_at_once)
-        run.check()
-        return (None if approved else f"{tool} was not approved."), action
 
     def _check(self, expected: Expected | None, outcome: Outcome, about: tuple[str, str, Action | None]) -> bool:
         """Whether what came is as expected; keeps where it is not."""

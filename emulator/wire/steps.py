@@ -144,13 +144,14 @@ class ApproveArguments(Shape):
 
 
 class UseArguments(Shape):
-    """Use one of the sandbox's own tools: its call and, at once, its result."""
+    """Use one of the sandbox's own tools, if the session lets the agent: its call and, at once, its result."""
 
     tool: Text = Field(description="The tool's name, such as `bash`.")
     args: Object = Field(default_factory=dict, description="What it is used with.")
     summary: str = Field(default="", description="The result in a line.")
     is_error: bool = Field(default=False, description="Whether it failed.")
     exit_code: Maybe[int] = Field(default=None, description="The exit status of a command.")
+    as_: Maybe[str] = Field(default=None, alias="as", description="Name of whether it was done, true or false.")
 
 
 class McpArguments(Shape):
@@ -165,7 +166,7 @@ class McpArguments(Shape):
 
 
 class WriteArguments(Shape):
-    """Write a file of the workspace."""
+    """Write a file of the workspace, if the session lets the agent."""
 
     path: Text = Field(description="Where; absolute under /workspace, or relative to it.")
     content: str = Field(description="The whole text of the file.")
@@ -174,12 +175,14 @@ class WriteArguments(Shape):
         default=None,
         description="How many bytes the file has; those beyond its text read as zeros and take no memory.",
     )
+    as_: Maybe[str] = Field(default=None, alias="as", description="Name of whether it was done, true or false.")
 
 
 class DeleteArguments(Shape):
-    """Delete a file of the workspace."""
+    """Delete a file of the workspace, if the session lets the agent."""
 
     path: Text = Field(description="The file.")
+    as_: Maybe[str] = Field(default=None, alias="as", description="Name of whether it was done, true or false.")
 
 
 class Todo(Shape):

@@ -166,14 +166,15 @@ def test_the_first_rule_that_matches_decides(api: Api, decisions: list[str], bec
     assert verdict(api, {"permission_rules": rules}, "bash", {}) == becomes
 
 
-@pytest.mark.behaviour("sessions.read-only")
-def test_read_only_refuses_what_wants_approval(api: Api) -> None:
-    assert verdict(api, {"approval_mode": "read_only"}, "bash", {}) == "denied_read_only"
+@pytest.mark.behaviour("sessions.read-only", "permissions.plan")
+@pytest.mark.parametrize("mode", ["read_only", "plan"])
+def test_where_nothing_may_change_what_wants_approval_is_refused(api: Api, mode: str) -> None:
+    assert verdict(api, {"approval_mode": mode}, "bash", {}) == "denied_read_only"
 
 
 @pytest.mark.behaviour("sessions.read-only", "sessions.approval-mode")
-@pytest.mark.parametrize("mode", ["auto", "per_step", "plan"])
-def test_the_other_modes_ask(api: Api, mode: str) -> None:
+@pytest.mark.parametrize("mode", ["auto", "per_step"])
+def test_the_modes_in_which_it_may_act_ask(api: Api, mode: str) -> None:
     assert verdict(api, {"approval_mode": mode}, "bash", {}) == "asked"
 
 

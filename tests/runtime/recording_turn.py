@@ -83,19 +83,22 @@ class RecordingTurn:
         summary: str = "",
         is_error: bool = False,
         exit_code: int | None = None,
-    ) -> None:
+    ) -> bool:
         self.done.append(("use", tool, args, summary, is_error, exit_code))
+        return True
 
     async def mcp(self, server: str, tool: str, arguments: dict[str, Any] | None = None) -> ToolResult:
         self.done.append(("mcp", server, tool, arguments))
         reply: ToolResult = self._next(ToolResult([{"type": "text", "text": "3 pages"}], {"pages": 3}))
         return reply
 
-    async def write(self, path: str, content: str | bytes, size: int | None = None) -> None:
+    async def write(self, path: str, content: str | bytes, size: int | None = None) -> bool:
         self.done.append(("write", path, content) if size is None else ("write", path, content, size))
+        return True
 
-    async def delete(self, path: str) -> None:
+    async def delete(self, path: str) -> bool:
         self.done.append(("delete", path))
+        return True
 
     async def todos(self, items: list[dict[str, str]]) -> None:
         self.done.append(("todos", items))

@@ -40,7 +40,7 @@ FUNCTION = {"agent": {"tools": [{"type": "function", "name": "f"}]}}
         (lambda turn: turn.write(5, "a"), "write: `path` is text"),
         (lambda turn: turn.write("a", "a", "1"), "write: `size` is an integer"),
         (lambda turn: turn.write("a", "four", 3), "write: `size` is a number from 4 to 1e+12, which 3 is not"),
-        (lambda turn: turn.write("a/", "a"), "the agent wrote 'a/': /workspace/a is a directory"),
+        (lambda turn: turn.write("a/", "a"), "the agent could not write 'a/': /workspace/a is a directory"),
         (lambda turn: turn.delete(5), "delete: `path` is text"),
         (lambda turn: turn.todos([{"lab": "x"}]), "todos: each of `items` has `label` and `status`, not lab"),
         (lambda turn: turn.todos([{"label": 1, "status": "x"}]), "todos: `label` is text"),

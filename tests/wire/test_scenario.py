@@ -52,7 +52,7 @@ BAD_STEPS: list[Any] = [
     {"call": {"function": "f", "lose": "yes"}},
     {"ask": {"question": "?", "options": "a"}},
     {"use": {"tool": "bash", "exit_code": 1.5}},
-    {"use": {"tool": "bash", "as": "x"}},
+    {"use": {"tool": "bash", "as": 1}},
     {"delete": {"path": ""}},
     {"todos": [{"label": "x"}]},
     {"preview": 0},
