@@ -50,6 +50,11 @@ class Secret:
     def __hash__(self) -> int:
         return hash((Secret, self._text))
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """In the document of what holds one it is a text."""
+        return handler(str)
+
     def __reduce__(self) -> NoReturn:
         raise TypeError("a Secret is not serialised")
 

@@ -17,6 +17,7 @@ from functools import cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from emulator.redaction import WITHHELD, Secret
 from emulator.refusals import did_you_mean
 
 if TYPE_CHECKING:
@@ -46,15 +47,26 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """An environment profile a fresh organization has (contract §12)."""
+    """An environment profile a fresh organization has (contract §12).
+
+    `variables` are what MCP servers that are processes can be given; where they are told, they are the count.
+    """
 
     name: str
     is_default: bool = False
     variable_count: int = 0
+    variables: dict[str, Secret] | None = None
 
     def __post_init__(self) -> None:
         if self.variable_count < 0:
             raise SettingError(f"`profiles` have no fewer than 0 variables, not {self.variable_count}.")
+        if self.variables is not None:
+            if self.variable_count not in (0, len(self.variables)):
+                raise SettingError(
+                    f"`profiles`: {self.name!r} has {len(self.variables)} variables, not {self.variable_count}. "
+                    "Leave `variable_count` out."
+                )
+            object.__setattr__(self, "variable_count", len(self.variables))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +113,12 @@ class Settings:
     tools_reach: Literal["next_turn", "next_workspace"] = _setting(
         "next_turn", "when a PUT of tools reaches the agent of a running workspace"
     )
+    mcp: Literal["simulated", "connect"] = _setting(
+        "simulated", "simulated plays MCP servers without a network; connect connects to the real ones"
+    )
+    mcp_except: tuple[str, ...] = _setting((), "names of MCP servers for which mcp is the other way round")
+    mcp_seconds: float = _setting(10.0, "real seconds an MCP server that is connected to has to answer")
+    allow_processes: bool = _setting(False, "whether MCP servers with a command are started, on this machine")
     connections: tuple[Connection, ...] = _setting(
         (Connection("MiniMax", "minimax", "MiniMax-M3"),),
         "model connections of an organization; the first is default",
@@ -170,8 +188,14 @@ NAMES: Final[tuple[str, ...]] = tuple(f.name for f in dataclasses.fields(Setting
 
 
 def as_json(settings: Settings) -> dict[str, Any]:
-    """The settings by name, as JSON values."""
-    return json.loads(json.dumps(dataclasses.asdict(settings)))  # type: ignore[no-any-return]
+    """The settings by name, as JSON values; secrets are withheld."""
+    return json.loads(json.dumps(settings, default=_shown))  # type: ignore[no-any-return]
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, Secret):
+        return WITHHELD
+    return {entry.name: getattr(value, entry.name) for entry in dataclasses.fields(value)}
 
 
 def changed(settings: Settings, values: Mapping[str, Any], *, running: bool = False) -> Settings:
@@ -269,6 +293,7 @@ _MINIMUM: Final[Mapping[str, float]] = {
     "ping_seconds": 0.01,
     "retry_ms": 0,
     "webhook_seconds": 0.01,
+    "mcp_seconds": 0.01,
     "deliveries_limit": 0,
     "rest_seconds": 0.01,
     "body_limit": 1,
@@ -345,7 +370,8 @@ def _checked(name: str, value: Any, kind: Any) -> Any:
         return None if value is None else _checked(name, value, arguments[0])
     if origin is dict:
         if isinstance(value, dict) and all(isinstance(text, str) for pair in value.items() for text in pair):
-            return {_sendable(name, key): _sendable(name, text) for key, text in value.items()}
+            texts = {_sendable(name, key): _sendable(name, text) for key, text in value.items()}
+            return {key: Secret(text) for key, text in texts.items()} if arguments[1] is Secret else texts
         raise SettingError(f"`{name}` is an object of texts.")
     if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
         if isfinite(value):

@@ -36,8 +36,9 @@ async def create_session(call: Call) -> Reply:
     repo = _repo(call, body.environment)
     seeds = sent_files(None if body.environment is None else body.environment.files, "environment.files")
     agent = _agent(call, body, inline)
-    if body.environment is not None and body.environment.profiles is not None:
-        organization.profiles.check(body.environment.profiles)
+    profiles = None if body.environment is None else body.environment.profiles
+    if profiles is not None:
+        organization.profiles.check(profiles)
     if body.parent_session_id is not None:
         organization.session(body.parent_session_id)
     organization.check_room(world.settings.session_limit)
@@ -53,6 +54,7 @@ async def create_session(call: Call) -> Reply:
         parent_session_id=body.parent_session_id,
         repo=repo,
         seeds=seeds,
+        profiles=profiles,
         request_id=call.request_id,
     )
     call.deployment.engine.create(organization, session)

@@ -15,9 +15,10 @@ from emulator.domain.tools import ToolSet
 from emulator.refusals import invalid, not_found
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from emulator.ids import Ids
+    from emulator.redaction import Secret
     from emulator.settings import Profile
 
 
@@ -133,12 +134,13 @@ def issuer_of(key: str) -> Connector:
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentProfile:
-    """A named group of variables a session can be bound to; the variables themselves are not kept here."""
+    """A named group of variables a session can be bound to."""
 
     id: str
     name: str
     is_default: bool
     variable_count: int | None
+    variables: Mapping[str, Secret]
 
 
 class Profiles:
@@ -146,9 +148,24 @@ class Profiles:
 
     def __init__(self, organization_id: str, ids: Ids, seeds: Sequence[Profile]) -> None:
         self.listed = [
-            EnvironmentProfile(ids.derive("envg", organization_id, n), seed.name, seed.is_default, seed.variable_count)
+            EnvironmentProfile(
+                ids.derive("envg", organization_id, n),
+                seed.name,
+                seed.is_default,
+                seed.variable_count,
+                seed.variables or {},
+            )
             for n, seed in enumerate(seeds, start=1)
         ]
+
+    def variables(self, profile_ids: Sequence[str] | None) -> dict[str, Secret]:
+        """The variables of these profiles, of two with one name the later; `None` is the default group."""
+        if profile_ids is None:
+            bound = [profile for profile in self.listed if profile.is_default]
+        else:
+            by_id = {profile.id: profile for profile in self.listed}
+            bound = [by_id[profile_id] for profile_id in profile_ids]
+        return {name: value for profile in bound for name, value in profile.variables.items()}
 
     def check(self, profile_ids: Sequence[str]) -> None:
         """Raise 404 for the first id that is not one of them."""

@@ -88,6 +88,7 @@ class Session:
         parent_session_id: str | None = None,
         repo: str | None = None,
         seeds: Sequence[tuple[str, Blob]] = (),
+        profiles: Sequence[str] | None = None,
         request_id: str | None = None,
         inherited: Sequence[Event] = (),
     ) -> None:
@@ -110,7 +111,9 @@ class Session:
         # Called after every change of status: the organization keeps its sessions sorted by it.
         self.moved: Callable[[Session], None] | None = None
         self.workspace = Workspace(
-            repo=None if repo is None else {"full_name": repo, "branch": None, "clone_error": None}, seeds=seeds
+            repo=None if repo is None else {"full_name": repo, "branch": None, "clone_error": None},
+            seeds=seeds,
+            profiles=profiles,
         )
         self.preview = Preview()
         self.turns: list[Turn] = []

@@ -24,7 +24,8 @@ class Workspace:
     """The sandbox of a session. `servers_started`: its MCP servers have been connected to.
 
     `copied`: it begins with another's files, so that there is nothing to clone. `seeds` are written whenever it
-    is built; `snapshot` is how it was when it was last looked at.
+    is built; `snapshot` is how it was when it was last looked at. `profiles` are the ids of the environment profiles
+    it is bound to; `None` is the default group.
     """
 
     state: WorkspaceState = "unknown"
@@ -36,6 +37,7 @@ class Workspace:
     snapshot: Snapshot | None = None
     meter: Meter = field(default_factory=Meter)
     copied: bool = False
+    profiles: Sequence[str] | None = None
 
     @property
     def can_be_copied(self) -> bool:

@@ -12,6 +12,7 @@ from emulator.clock import Clock
 from emulator.domain.access import DEFAULT_TOKEN, check_scopes
 from emulator.domain.world import World
 from emulator.render import FrameCodec
+from emulator.runtime.connected import Connections
 from emulator.runtime.delivery import Deliveries
 from emulator.runtime.engine import Engine
 from emulator.runtime.feed import Feed
@@ -56,6 +57,7 @@ class Deployment:
         self.feed = Feed(self.world)
         self.journal = Journal()
         self.outages = Outages(self.clock)
+        self.connections = Connections(self.clock)
         self.script = Script()
         self.deliveries = Deliveries(self.world, self.clock)
         self.feed.listeners.append(self.deliveries.pump)
@@ -104,10 +106,19 @@ class Deployment:
         """Stop everything; streams end, tasks are gone."""
         self.feed.end()
         await self.engine.close()
+        await self.connections.close()
         await self.deliveries.close()
         self.clock.close()
 
     def _reach(self, session: Session, tool: McpTool) -> ToolServer:
+        return self.outages.around(tool.name, self._server(session, tool))
+
+    def _server(self, session: Session, tool: McpTool) -> ToolServer:
+        settings = self.world.settings
+        if (settings.mcp == "connect") != (tool.name in settings.mcp_except):
+            found = self.world.find_session(session.id)
+            variables = {} if found is None else found[0].profiles.variables(session.workspace.profiles)
+            return self.connections.to(tool, variables, settings)
         scenario = self.script.scenario
         plan = None if scenario is None else scenario.mcp.get(tool.name)
-        return self.outages.around(tool.name, SimulatedServer(None if plan is None else plan.tools))
+        return SimulatedServer(None if plan is None else plan.tools)

@@ -235,8 +235,7 @@ class Engine:
             _, tasks = await asyncio.wait(tasks, timeout=0.1)
             for task in tasks:
                 task.cancel()
-        for session in list(self.world.sessions()):
-            await self.workspaces.destroy(session)
+        await asyncio.gather(*(self.workspaces.destroy(session) for session in list(self.world.sessions())))
 
     # What verbs need
 

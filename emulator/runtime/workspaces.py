@@ -6,6 +6,7 @@ leaves the session as it was but for the failure it records (contract §5, §13)
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +17,7 @@ from emulator.refusals import Refusal, invalid
 from emulator.runtime.tool_server import ServerUnreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Collection, Coroutine, Sequence
 
     from emulator.clock import Clock, Timer
     from emulator.domain.session import Session
@@ -104,30 +105,31 @@ class Workspaces:
             return Start(connected=False)
         while True:
             start = await self._connected(session)
+            if session.deleted:
+                await _close(start.servers.values())
+                return start
             if start.tools is self.tools(session):
                 return start
             # They were replaced while their servers were being connected to: what came up is of no use.
-            await _close(start.servers)
+            await _close(start.servers.values())
 
     async def _connected(self, session: Session) -> Start:
         """Connect to the servers of the tools of now. Raises `RequiredServersDown`."""
         start = Start(connected=True, tools=self.tools(session))
         machine = self.machine(session)
-        await _close(machine.take_servers())
+        await _close(machine.take_servers().values())
+        tools = start.tools.servers()
+        servers = [self._reach(session, tool) for tool in tools]
         missing: list[str] = []
-        for tool in start.tools.servers():
-            server = self._reach(session, tool)
-            try:
-                await server.connect()
-            except ServerUnreachable as unreachable:
-                if tool.required:
-                    missing.append(f"{tool.name}: {unreachable.reason}")
-                else:
-                    start.unreachable[tool.name] = unreachable.reason
-            else:
+        for tool, server, reason in zip(tools, servers, await _connect(servers), strict=True):
+            if reason is None:
                 start.servers[tool.name] = server
+            elif tool.required:
+                missing.append(f"{tool.name}: {reason}")
+            else:
+                start.unreachable[tool.name] = reason
         if missing:
-            await _close(start.servers)
+            await _close(start.servers.values())
             raise RequiredServersDown("; ".join(missing))
         return start
 
@@ -224,7 +226,7 @@ class Workspaces:
         for timer in (machine.idle, machine.reclaim):
             if timer is not None:
                 timer.cancel()
-        await _close(machine.take_servers())
+        await _close(machine.take_servers().values())
 
     def _clone(self, session: Session) -> None:
         """Clone the session's repository, if it has one and did not get its files from another session."""
@@ -279,12 +281,32 @@ class Workspaces:
     def _let_go(self, machine: Machine) -> None:
         """Close connections nobody uses any more, in a moment of their own."""
         if servers := machine.take_servers():
-            self._spawn(_close(servers))
+            self._spawn(_close(servers.values()))
 
 
-async def _close(servers: dict[str, ToolServer]) -> None:
-    for server in servers.values():
-        await server.close()
+async def _connect(servers: Sequence[ToolServer]) -> list[str | None]:
+    """Connect to servers, all at once, and give why each cannot be reached, in their order."""
+
+    async def reason(server: ToolServer) -> str | None:
+        try:
+            await server.connect()
+        except ServerUnreachable as unreachable:
+            return unreachable.reason
+        return None
+
+    try:
+        if len(servers) < 2:
+            return [await reason(server) for server in servers]
+        async with asyncio.TaskGroup() as together:
+            tasks = [together.create_task(reason(server)) for server in servers]
+        return [task.result() for task in tasks]
+    except BaseException:
+        await _close(servers)
+        raise
+
+
+async def _close(servers: Collection[ToolServer]) -> None:
+    await asyncio.gather(*(server.close() for server in servers))
 
 
 class RequiredServersDown(Refusal):
