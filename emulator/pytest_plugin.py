@@ -1,4 +1,4 @@
-"""The pytest plugin: the fixtures `gobare`, `gobare_session` and `gobare_env`.
+"""The pytest plugin: the fixtures `gobare`, `gobare_session`, `gobare_env` and `mcp_server`.
 
 Law: it is loaded in every run of whoever has it installed, so it imports nothing heavy until a
 fixture is used. A script error fails the test it happened in, in its call phase, with the script's
@@ -18,12 +18,13 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
 
+    from emulator.client.served import ServedServer
     from emulator.embedded import Emulator
     from emulator.exploration.explorer import Explorer
     from emulator.runtime.fault import Fault
     from emulator.settings import Settings
 
-_FIXTURES: Final = ("gobare", "gobare_session")
+_FIXTURES: Final = ("gobare", "gobare_session", "gobare_env", "mcp_server")
 # How long a finished test waits for an agent that has not come to rest, before its verdict.
 _LAST_SECONDS: Final = 1.0
 # The emulators a test was given by its fixtures, each once.
@@ -70,7 +71,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     checked: set[str] = set()
     for item in items:
-        used = {*_FIXTURES, "gobare_env"} & set(getattr(item, "fixturenames", ()))
+        used = set(_FIXTURES) & set(getattr(item, "fixturenames", ()))
         if item.get_closest_marker("gobare") is None and not (used and config.getini("gobare_scenario")):
             continue
         try:
@@ -116,10 +117,22 @@ def gobare_session(request: pytest.FixtureRequest, _gobare_server: Emulator) -> 
 @pytest.fixture
 def gobare_env(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Emulator:
     """The test's emulator, with GOBARE_API and GOBARE_TOKEN set to it."""
-    name = "gobare_session" if "gobare_session" in request.fixturenames else "gobare"
-    emulator: Emulator = request.getfixturevalue(name)
+    emulator = _of_the_test(request)
     monkeypatch.setenv("GOBARE_API", emulator.url)
     monkeypatch.setenv("GOBARE_TOKEN", emulator.token)
+    return emulator
+
+
+@pytest.fixture
+def mcp_server(request: pytest.FixtureRequest) -> ServedServer:
+    """An MCP server named `served`, served by the test's emulator, with no tools until `offer`."""
+    return _of_the_test(request).mcp.serve("served")
+
+
+def _of_the_test(request: pytest.FixtureRequest) -> Emulator:
+    """The emulator of a test, made now if it is not there yet."""
+    name = "gobare_session" if "gobare_session" in request.fixturenames else "gobare"
+    emulator: Emulator = request.getfixturevalue(name)
     return emulator
 
 
@@ -222,7 +235,7 @@ def _give(emulator: Emulator, item: pytest.Item) -> None:
 def _may_explore(item: pytest.Item) -> bool:
     """Whether it is worth looking whether a test is to be explored."""
     config = item.config
-    if not {*_FIXTURES, "gobare_env"} & set(getattr(item, "fixturenames", ())):
+    if not set(_FIXTURES) & set(getattr(item, "fixturenames", ())):
         return False
     if config.getoption("setuponly", False) or config.getoption("setupplan", False):
         return False

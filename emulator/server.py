@@ -22,11 +22,12 @@ from uvicorn.server import ServerState
 from emulator import render
 from emulator.api.app import LINK, Api
 from emulator.api.previews import Pages
+from emulator.api.served import Served
 from emulator.listening import Connection, hang_up
 from emulator.redaction import Secret
 from emulator.refusals import Refusal, invalid, not_found
+from emulator.runtime import previews, served
 from emulator.runtime.deployment import Deployment
-from emulator.runtime.previews import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,7 +50,7 @@ _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 @cache
 def application() -> ASGIApp:
     """The application of every emulator in this process, outermost layer first."""
-    mounts: dict[str, ASGIApp] = {"v1": Api(), PREFIX: Pages()}
+    mounts: dict[str, ASGIApp] = {"v1": Api(), previews.PREFIX: Pages(), served.PREFIX: Served()}
     try:
         from emulator.control.routes import Control
     except ModuleNotFoundError as missing:
@@ -210,7 +211,7 @@ def corked(protocol_class: Any) -> Any:
         def connection_made(self, transport: asyncio.Transport) -> None:
             writing = Corked(transport, self.loop)
             # Each request of this connection finds it in its scope's state.
-            self.app_state = {**self.app_state, "connection": Connection(writing)}
+            self.app_state: dict[str, Any] = {**self.app_state, "connection": Connection(writing)}
             super().connection_made(writing)
 
         def send_400_response(self, msg: str) -> None:

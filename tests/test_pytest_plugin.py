@@ -525,3 +525,19 @@ def test_it(gobare):
             pass
 """)
     result.assert_outcomes(passed=1)
+
+
+def test_a_served_mcp_server_is_a_fixture_of_the_tests_emulator(run: Run) -> None:
+    result = run("""
+def test_it(mcp_server, gobare):
+    assert mcp_server.url == f"{gobare.url}/_mcp/served"
+    mcp_server.offer({"search": {"text": "found"}})
+    assert mcp_server.requests == [] and mcp_server.calls == []
+
+def test_for_the_session(gobare_session, mcp_server):
+    assert mcp_server.url == f"{gobare_session.url}/_mcp/served"
+
+def test_alone(mcp_server):
+    assert mcp_server.requests == []
+""")
+    result.assert_outcomes(passed=3)

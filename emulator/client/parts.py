@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from emulator.client import requests
+from emulator.client.served import AsyncServedServer, ServedServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 class _Part:
     def __init__(self, handle: Handle) -> None:
+        self._handle = handle
         self._perform = handle.perform
 
 
@@ -61,6 +63,13 @@ class Mcp(_Part):
         waits, `seconds` of `slow`, `text` of `error`, and `tools` for what the server offers once the call is over.
         """
         self._perform(requests.server_calls(server, calls))
+
+    def serve(self, server: str, tools: Mapping[str, Any] | None = None) -> ServedServer:
+        """Serve a server for real, at an address of this emulator's, with tools as a scenario describes them.
+
+        One that is served already gets these tools. Gives it, with its `url` and what it is sent.
+        """
+        return ServedServer(self._handle, server, self._perform(requests.serve(server, tools)))
 
 
 class Clock(_Part):
@@ -139,6 +148,7 @@ class SettingsControl(_Part):
 
 class _AsyncPart:
     def __init__(self, handle: AsyncHandle) -> None:
+        self._handle = handle
         self._perform = handle.perform
 
 
@@ -167,6 +177,10 @@ class AsyncMcp(_AsyncPart):
     async def calls(self, server: str, calls: Iterable[str | Mapping[str, Any]]) -> None:
         """As `Mcp.calls`."""
         await self._perform(requests.server_calls(server, calls))
+
+    async def serve(self, server: str, tools: Mapping[str, Any] | None = None) -> AsyncServedServer:
+        """As `Mcp.serve`."""
+        return AsyncServedServer(self._handle, server, await self._perform(requests.serve(server, tools)))
 
 
 class AsyncClock(_AsyncPart):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from emulator.refusals import Refusal
     from emulator.wire import control as wire
     from emulator.wire import deliveries as deliveries_wire
+    from emulator.wire import served as served_wire
 
 T = TypeVar("T")
 
@@ -40,6 +41,12 @@ class ControlError(Exception):
 
 class Requests(list["wire.RequestEntry"]):
     """The journal, oldest first. `dropped` counts the older requests that no longer fit."""
+
+    dropped: int = 0
+
+
+class Records(list[T]):
+    """What is kept of something, oldest first. `dropped` counts the older ones that no longer fit."""
 
     dropped: int = 0
 
@@ -118,6 +125,54 @@ def server_calls(server: str, calls: Iterable[str | Mapping[str, Any]]) -> Reque
 
 def _entries(entries: Iterable[str | Mapping[str, Any]]) -> list[Any]:
     return [entry if isinstance(entry, str) else dict(entry) for entry in entries]
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What a served server was sent."""
+
+    requests: Records[served_wire.ServedRequest]
+    calls: Records[served_wire.ServedCall]
+
+
+def serve(server: str, tools: Mapping[str, Any] | None) -> Request[str]:
+    return Request("PUT", _served(server), lambda answer: str(answer["url"]), {"tools": dict(tools or {})})
+
+
+def change_served(server: str, **said: Any) -> Request[None]:
+    return Request("PUT", _served(server), _nothing, _given(**said))
+
+
+def script_served(
+    server: str,
+    connects: Iterable[str | Mapping[str, Any]] | None,
+    calls: Iterable[str | Mapping[str, Any]] | None,
+) -> Request[None]:
+    said = {"script": None if connects is None else _entries(connects)}
+    return change_served(server, **said, calls=None if calls is None else _entries(calls))
+
+
+def stop_serving(server: str) -> Request[None]:
+    return Request("DELETE", _served(server), _nothing)
+
+
+def served(server: str) -> Request[Served]:
+    def parse(answer: Any) -> Served:
+        from emulator.wire import served as wire
+
+        received, calls = answer["requests"], answer["calls"]
+        found = Served(
+            Records(wire.ServedRequest.model_construct(**entry) for entry in received["data"]),
+            Records(wire.ServedCall.model_construct(**entry) for entry in calls["data"]),
+        )
+        found.requests.dropped, found.calls.dropped = received["dropped"], calls["dropped"]
+        return found
+
+    return Request("GET", _served(server), parse)
+
+
+def _served(server: str) -> str:
+    return f"{_server(server)}/served"
 
 
 def approve(call_id: str | None, approved: bool, code: str | None) -> Request[str]:

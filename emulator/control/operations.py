@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.api.parse import Parameter
-from emulator.control import actions, records, script, webhooks, world
+from emulator.control import actions, records, script, served, webhooks, world
 from emulator.wire import Named
 
 if TYPE_CHECKING:
@@ -108,6 +108,28 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         summary="Forget what was scripted for an MCP server",
         handler=script.delete_server,
         response=Named("control.Server"),
+    ),
+    Operation(
+        verb="PUT",
+        path="/_emulator/mcp/{server}/served",
+        summary="Serve an MCP server",
+        handler=served.put_served,
+        request=Named("served.ServedPlan"),
+        response=Named("served.Serving"),
+    ),
+    Operation(
+        verb="GET",
+        path="/_emulator/mcp/{server}/served",
+        summary="Read what a served MCP server was sent",
+        handler=served.get_served,
+        response=Named("served.Served"),
+    ),
+    Operation(
+        verb="DELETE",
+        path="/_emulator/mcp/{server}/served",
+        summary="Serve an MCP server no longer",
+        handler=served.delete_served,
+        response=Named("served.Serving"),
     ),
     Operation(
         verb="GET",

@@ -13,8 +13,9 @@ from emulator.scenario_source import path_of
 
 if TYPE_CHECKING:
     from emulator.control.call import Call
-    from emulator.domain.outages import CallEntry
+    from emulator.domain.outages import CallEntry, ServerPlan
     from emulator.wire import control as wire
+    from emulator.wire.servers import McpServer
 
 
 async def get_scenario(call: Call) -> Any:
@@ -52,14 +53,19 @@ async def get_servers(call: Call) -> Any:
 async def put_server(call: Call) -> Any:
     """Script how a server's connects and calls go from the next one on. One that is connected stays connected."""
     body: wire.ServerRequest = call.body
+    plan = read_plan(body)
+    return _shown(call.deployment.outages.plan(call.path["server"], plan))
+
+
+def read_plan(body: McpServer) -> ServerPlan:
+    """What was sent of a server. Raises 400 for what does not go together, and for nothing at all."""
     written = body.written()
     if not written:
         raise invalid(f"Send what is to happen: at least one of {', '.join(type(body).model_fields)}.")
     try:
-        plan = plan_of(written)
+        return plan_of(written)
     except Unusable as unusable:
         raise invalid(f"`{path_of(unusable.where)}` {unusable.text}.") from None
-    return _shown(call.deployment.outages.plan(call.path["server"], plan))
 
 
 async def delete_server(call: Call) -> Any:

@@ -19,6 +19,7 @@ from emulator.runtime.feed import Feed
 from emulator.runtime.journal import Journal
 from emulator.runtime.outages import Outages
 from emulator.runtime.script import Script
+from emulator.runtime.served import ServedServers
 from emulator.runtime.simulated import SimulatedServer
 from emulator.runtime.watcher import Watcher
 
@@ -58,6 +59,7 @@ class Deployment:
         self.journal = Journal()
         self.outages = Outages(self.clock)
         self.connections = Connections(self.clock)
+        self.served = ServedServers(self.world)
         self.script = Script()
         self.deliveries = Deliveries(self.world, self.clock)
         self.feed.listeners.append(self.deliveries.pump)
@@ -105,6 +107,7 @@ class Deployment:
     async def close(self) -> None:
         """Stop everything; streams end, tasks are gone."""
         self.feed.end()
+        self.served.close()
         await self.engine.close()
         await self.connections.close()
         await self.deliveries.close()

@@ -78,7 +78,8 @@ def test_an_operation_answers_alike_with_and_without_http_and_as_declared(
     operation: Any, gobare: Emulator, api: Api, parked: str
 ) -> None:
     gobare.load(SCENARIO)
-    path = operation.path.replace("{session_id}", parked)
+    gobare.mcp.serve("docs", {"search": {"text": "found"}})
+    path = operation.path.format(session_id=parked, server="docs")
     over_http = api.get(path, token=None)
     assert over_http.status == 200
     assert over_http.json == send(gobare, "GET", path)
@@ -89,12 +90,15 @@ def test_an_operation_answers_alike_with_and_without_http_and_as_declared(
 def test_reading_changes_nothing(gobare: Emulator, api: Api, parked: str) -> None:
     gobare.load(SCENARIO)
 
+    gobare.mcp.serve("docs")
+    paths = [operation.path.format(session_id=parked, server="docs") for operation in GETS]
+
     def everything() -> list[Any]:
-        return [send(gobare, "GET", operation.path.replace("{session_id}", parked)) for operation in GETS]
+        return [send(gobare, "GET", path) for path in paths]
 
     before = everything()
-    for operation in GETS:
-        api.get(operation.path.replace("{session_id}", parked), token=None)
+    for path in paths:
+        api.get(path, token=None)
     assert everything() == before
 
 
@@ -658,9 +662,10 @@ def test_the_document_has_every_operation_and_its_references_lead_somewhere(api:
 
 def test_the_documents_schemas_accept_what_is_answered(gobare: Emulator, api: Api, parked: str) -> None:
     gobare.load(SCENARIO)
+    gobare.mcp.serve("docs", {"search": {"text": "found"}})
     document = api.get("/_emulator/openapi.json", token=None).json
     for operation in GETS:
-        answer = api.get(operation.path.replace("{session_id}", parked), token=None)
+        answer = api.get(operation.path.format(session_id=parked, server="docs"), token=None)
         described = document["paths"][operation.path]["get"]["responses"]["200"]
         schema = {**described["content"]["application/json"]["schema"], "components": document["components"]}
         Draft202012Validator(schema).validate(answer.json)
