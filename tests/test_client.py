@@ -163,6 +163,21 @@ def test_servers_go_down_and_come_up(handle: Handle, api: Api) -> None:
     assert "docs: fetch failed" in api.say(session_id, "hi").message
     assert "docs: slow" in api.say(session_id, "hi").message
     assert api.say(session_id, "hi").status == 202
+    handle.mcp.down("docs", fault="slow", seconds=12, times=1)
+    session_id = api.session({"agent": {"tools": [docs]}})
+    assert "docs: the server did not answer within 10s" in api.say(session_id, "hi").message
+
+
+def test_calls_of_a_server_are_scripted(handle: Handle, api: Api) -> None:
+    steps: list[dict[str, Any]] = [
+        {"mcp": {"server": "docs", "tool": "search", "as": name}} for name in ("first", "second", "third")
+    ]
+    steps += [{"say": "{{ first.text }} | {{ second.text }} | {{ third.text }}"}]
+    handle.load({"mcp": {"docs": {"tools": {"search": {"text": "found"}}}}, "agent": [{"otherwise": steps}]})
+    handle.mcp.calls("docs", ("ok", {"fault": "error", "text": "no"}, "drop"))
+    docs = {"type": "mcp", "name": "docs", "url": "http://docs.test/mcp"}
+    api.session({"input": "go", "agent": {"tools": [docs]}})
+    assert handle.transcript().last_message == "found | no | docs: the connection was lost during the call"
 
 
 def test_the_journal_reads_as_objects(handle: Handle, api: Api) -> None:
@@ -394,6 +409,7 @@ def test_every_name_is_awaited(backend: str, over: str) -> None:
         await handle.mcp.down("docs")
         await handle.mcp.up("docs")
         await handle.mcp.script("docs", ["down"])
+        await handle.mcp.calls("docs", ["drop"])
         for refused in (
             handle.approve(),
             handle.answer("x"),

@@ -112,9 +112,71 @@ ROWS: Final = (
     Row("mcp.outage.script", _S, "A script gives each of the next connects its end, then the server is up."),
     Row("mcp.outage.by-name", _S, "An outage is of the server of that name, in every session, and of no other."),
     Row("mcp.outage.scenario", _S, "A scenario's outages are those of the handle, and go with it."),
+    Row(
+        "mcp.fault.connect",
+        _S,
+        "A connect that is refused, times out, hangs, is unauthorized or meets what is not MCP fails with its reason.",
+        "The page words a refusal and the ten seconds. 401 and 403 are `the server answered 401`, as any other HTTP "
+        "error by its number; what is not MCP at all is `the server does not speak MCP`.",
+    ),
+    Row(
+        "mcp.fault.connect-slow",
+        "contract §5, §13",
+        "A connect that takes less than ten seconds works and moves the clock by them; from ten on it times out.",
+        "No source says how long a server may take but by the reason `the server did not answer within 10s`.",
+    ),
+    Row(
+        "mcp.fault.call",
+        _S,
+        "A call that fails gives the agent an error result that says what happened, and the turn goes on.",
+        "No source says what an agent sees of a server that fails a call. An error result is what MCP clients give "
+        "their models, and only the agent can say whether its turn is worth going on with. The call is not passed on.",
+    ),
+    Row(
+        "mcp.fault.call-seconds",
+        "contract §5, §13",
+        "A slow call takes its seconds of the clock, one that times out 60, while the reply is not held up.",
+        "No source gives the limit of a call; 60 s is what MCP clients wait.",
+    ),
+    Row(
+        "mcp.fault.call-hangs",
+        _S,
+        "A call that hangs is shown without a result and ends with its turn: by a cancel, a delete or the two hours.",
+        "A hang is what the limit of a call is there to prevent, but a server can defeat it by sending progress.",
+    ),
+    Row(
+        "mcp.fault.call-of-a-tool",
+        _S,
+        "A scripted call of one tool waits for that tool; each call takes the first entry that suits it.",
+        "How outages are scripted is ours.",
+    ),
+    Row(
+        "mcp.outage.counts-attempts",
+        _S,
+        "`times` counts every connect, those of calls that a required server has refused too.",
+        "Every later call tries again, so each is an attempt.",
+    ),
+    Row(
+        "mcp.outage.flapping",
+        _S,
+        "A server that comes and goes is told of once for each start of the workspace at which it was down.",
+        "The sources know one start only.",
+    ),
     # Tools
     Row("mcp.tools.name", _S, "A server's tool is `mcp_<server>_<tool>` to the agent and in events and items."),
     Row("mcp.tools.allowed", _S, "With `allowed_tools` only those exist for the agent; an empty list leaves none."),
     Row("mcp.tools.all", _S, "Without `allowed_tools` every tool of the server is there."),
     Row("mcp.tools.own-servers-only", _S, "A session has the servers it declares and no other."),
+    Row(
+        "mcp.tools.change",
+        _S,
+        "A server may offer other tools from a connect or a call on; the agent sees its list at each call.",
+        "No source says when a list is read again; a session would otherwise never see a tool that came up.",
+    ),
+    Row(
+        "mcp.tools.gone",
+        _S,
+        "A call of a tool the server has no more gives an error result; one it never had is a mistake of the script.",
+        "An agent may well call what it was offered a moment ago; what it was never offered it cannot know of.",
+    ),
 )
