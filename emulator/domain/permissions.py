@@ -25,6 +25,8 @@ DECISIONS: Final = ("allow", "deny", "ask")
 READING: Final = frozenset(
     ("read", "grep", "find", "ls", "web_search", "web_fetch", "image_search", "browse", "screenshot")
 )
+# Those that change the file at their `path`.
+_CHANGING: Final = ("write", "edit", "delete")
 _CHANGES_NOTHING: Final = {
     "read_only": "This session is read-only, and {} could change something.",
     "plan": "This session makes a plan and does not carry it out, and {} could change something.",
@@ -65,6 +67,12 @@ def decide(
     if mode in _CHANGES_NOTHING and not read_only and tool not in READING:
         return Verdict("deny", "denied_read_only", _CHANGES_NOTHING[mode].format(tool))
     return Verdict("ask" if asks or mode == "per_step" else "allow")
+
+
+def act_of(tool: str, args: Mapping[str, Any]) -> tuple[str, Any]:
+    """What an act is, the same for two that are one: a change of a file is about where that is."""
+    path = args.get("path")
+    return tool, spelled_out(path) if tool in _CHANGING and isinstance(path, str) else args
 
 
 def _matches(rule: Mapping[str, Any], tool: str, args: Mapping[str, Any]) -> bool:

@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from emulator.domain.permissions import READING, act_of, decide
 from emulator.recording.document import content_of
 from emulator.recording.story import Story
 from emulator.refusals import CATALOGUE
@@ -84,12 +85,15 @@ class _Tools:
             for event in session.events:
                 payload = event["payload"]
                 number += event["event"] == "turn.started"
+                if event["event"] == "approval.requested" and not payload.get("sensitive"):
+                    # As it is by itself where the tool only reads.
+                    freely |= {named} if (named := self.named(payload.get("name"))) is not None else set()
                 if event["event"] != "agent.tool_result" or (named := self.named(payload.get("toolName"))) is None:
                     continue
                 result = (str(payload.get("summary", "")), bool(payload.get("isError")))
                 if result[1] and result[0].startswith(f"{named[0]} is unavailable: "):
                     continue
-                if session.governed_by(number)[0] == "read_only":
+                if session.governed_by(number)[0] in ("read_only", "plan"):
                     freely.add(named)
                 if result not in results.setdefault(named, []):
                     results[named].append(result)
@@ -112,6 +116,11 @@ class _Tools:
             if isinstance(tool_name, str) and tool_name.startswith(prefix) and len(tool_name) > len(prefix):
                 return server, tool_name[len(prefix) :]
         return None
+
+    def reads(self, tool_name: str) -> bool:
+        """Whether a tool only reads, as far as is known."""
+        server, tool = self.named(tool_name) or ("", "")
+        return tool_name in READING or "read_only" in self.described.get(server, {}).get(tool, {})
 
     def step(self, tool_name: str, args: dict[str, Any]) -> Step | None:
         """The `mcp` step that does what was recorded; `None` where only `use` can."""
@@ -155,6 +164,8 @@ class _Playing:
     open: dict[str, Step] = field(default_factory=dict)
     uses: dict[str, tuple[list[Step], Step]] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
+    asked: dict[str, dict[str, Any]] = field(default_factory=dict)
+    granted: list[tuple[Step, dict[str, Any]]] = field(default_factory=list)
     error: str | None = None
 
     def take(self, event: dict[str, Any]) -> None:
@@ -185,6 +196,7 @@ class _Playing:
                 step = {"tool": payload["name"], "args": payload.get("args") or {}}
                 if payload.get("sensitive"):
                     step["sensitive"] = True
+                self.asked[call_id] = step
                 self._ask(call_id, {"approve": {**step, "as": self._name("approved")}})
             case "approval.resolved" if call_id not in self.open and payload.get("name"):
                 args = self.story.denied_args(self.session, self.number, str(payload["name"]), payload.get("code"))
@@ -265,6 +277,8 @@ class _Playing:
                     given["refused"] = payload["code"]
                 case "approval.resolved" if payload.get("code") is None:
                     given["console"] = bool(payload.get("approved"))
+        if step is not None and kind == "approval.resolved" and payload.get("approved"):
+            self.granted.append((step, self.asked[call_id]))
         self._close_group()
 
     def _close_group(self) -> None:
@@ -284,20 +298,34 @@ class _Playing:
 
     def _use(self, call_id: str, tool: str, args: dict[str, Any]) -> None:
         step = self.tools.step(tool, args) or {"use": {"tool": tool, **({"args": args} if args else {})}}
-        last = self.steps[-1] if self.steps and not self.open else None
-        match last:
-            case {"approve": {"tool": asked, "args": of, **rest}} if (
-                "mcp" in step and asked == tool and of == _plain(args)
-            ):
-                # The verb asks by itself; but nobody at the console would answer it.
-                if "console" in rest:
-                    step = {"use": {"tool": tool, **({"args": args} if args else {})}}
-                else:
-                    self.steps.pop()
         plain = _plain_step(step)
+        self.uses[call_id] = (self._act(plain, tool, args), plain)
+
+    def _act(self, step: Step, tool: str, args: dict[str, Any]) -> list[Step]:
+        """Put a step where the agent did what it does, which may have been approved. Gives the list it is in."""
         target = self.group if self.open else self.steps
-        target.append(plain)
-        self.uses[call_id] = (target, plain)
+        for n, (approval, asked) in enumerate(self.granted):
+            if act_of(asked["tool"], asked["args"]) != act_of(tool, args):
+                continue
+            place = next((at for at, one in enumerate(target) if one is approval), None)
+            if place is None or (target is self.steps and place != len(target) - 1):
+                continue
+            del self.granted[n]
+            if asked["args"] == args and self._asks(approval["approve"], tool, args):
+                target[place] = step
+                return target
+            # It has to come after its approval, whatever else is still waited for.
+            target = self.after if self.open else self.steps
+            break
+        target.append(step)
+        return target
+
+    def _asks(self, approval: dict[str, Any], tool: str, args: dict[str, Any]) -> bool:
+        """Whether an act asks for just that approval by itself, and for nobody at the console to decide it."""
+        mode, rules = self.session.governed_by(self.number)
+        reads = self.tools.reads(tool)
+        by_itself = decide(mode, rules, tool, args, read_only=reads).decision == "ask"
+        return by_itself and "console" not in approval and bool(approval.get("sensitive")) is not reads
 
     def _used(self, call_id: str, payload: dict[str, Any]) -> None:
         _, step = self.uses.pop(call_id, ([], {}))
@@ -313,7 +341,7 @@ class _Playing:
     def _file(self, payload: dict[str, Any]) -> None:
         path = str(payload.get("path"))
         if (payload.get("changeType") or payload.get("kind")) == "deleted":
-            self._add({"delete": path})
+            self._act(_plain_step({"delete": path}), "delete", {"path": path})
             return
         found = self.story.content(self.session.ref, self.turn, path)
         step: dict[str, Any] = {"path": path, "content": ""}
@@ -327,7 +355,11 @@ class _Playing:
                 step["content"] = data.decode("utf-8")
         elif self.story.skipped(self.turn, path):
             step["size"] = _TOO_LARGE
-        self._add({"write": step})
+        shown = [asked["args"] for _, asked in self.granted if act_of(asked["tool"], asked["args"]) == ("write", path)]
+        if shown and isinstance(content := shown[0].get("content"), str):
+            step["content"] = content
+        args = {"path": path} if "encoding" in step else {"path": path, "content": step["content"]}
+        self._act(_plain_step({"write": step}), "write", args)
 
     def _wait_until(self, event: dict[str, Any]) -> None:
         """On a clock that only moves when it is told to, time that passed inside a turn was waited for."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from emulator.domain.files import UnusablePath, spelled_out
-from emulator.domain.permissions import READING, decide
+from emulator.domain.permissions import READING, act_of, decide
 from emulator.runtime.run import ScriptError
 
 if TYPE_CHECKING:
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from emulator.domain.permissions import Verdict
     from emulator.runtime.engine import Engine
     from emulator.runtime.run import Run
-
-# The sandbox's own tools that change the file at their `path`.
-_CHANGING: Final = ("write", "edit", "delete")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +48,7 @@ class Leave:
 
     def give(self, tool: str, args: Mapping[str, Any]) -> None:
         """Let the agent do that once without asking."""
-        self._given.append(_act(tool, args))
+        self._given.append(act_of(tool, args))
 
     async def ask(
         self,
@@ -117,14 +114,8 @@ class Leave:
 
     def _take(self, tool: str, args: Mapping[str, Any]) -> bool:
         """Use up the leave for an act, if there is any."""
-        act = _act(tool, args)
+        act = act_of(tool, args)
         if act not in self._given:
             return False
         self._given.remove(act)
         return True
-
-
-def _act(tool: str, args: Mapping[str, Any]) -> tuple[str, Any]:
-    """What an act is, the same for two that are one: a change of a file is about where that is."""
-    path = args.get("path")
-    return tool, spelled_out(path) if tool in _CHANGING and isinstance(path, str) else args

@@ -230,7 +230,10 @@ class LostCalls(Response):
 
 
 class EffectiveTools(Response):
-    """What the agent of a session can reach, which a read of its tools does not tell."""
+    """What the agent of a session can reach, which a read of its tools does not tell.
+
+    Whether it may is up to the mode and the rules, act by act.
+    """
 
     configured: bool = Field(description="Whether the tools were ever set; an empty list counts.")
     built_ins: list[str]

@@ -122,6 +122,42 @@ def test_after():
     result.assert_outcomes(passed=2)
 
 
+def test_an_act_that_the_mode_asks_about_is_raced_like_any_approval(run: Run) -> None:
+    result = run("""
+SEEN = []
+
+@pytest.mark.gobare(explore="race")
+def test_it(gobare):
+    @gobare.agent
+    async def agent(turn):
+        await turn.say(f"{await turn.write('a.txt', 'a')} {await turn.use('bash')}")
+
+    @gobare.invariant
+    def seen(gobare, run):
+        changed = any(event["type"] == "file.changed" for event in gobare.events())
+        SEEN.append((run.variant, gobare.transcript().last_message, changed))
+
+    body = {"input": "go", "agent": {"approval_mode": "per_step"}}
+    session = call(gobare, "POST", "/v1/sessions", body)
+    while actions := call(gobare, "GET", f"/v1/sessions/{session['id']}")["required_actions"]:
+        send(gobare, session["id"], type="input.approval", call_id=actions[0]["call_id"], approved=True)
+
+def test_after():
+    assert SEEN == [
+        ("", "True True", True),
+        ("race:1:accepted", "True True", True),
+        ("race:1:already_resolved", "False True", False),
+        ("race:1:deadline", "False True", False),
+        ("race:1:cancelled", None, False),
+        ("race:2:accepted", "True True", True),
+        ("race:2:already_resolved", "True False", True),
+        ("race:2:deadline", "True False", True),
+        ("race:2:cancelled", None, True),
+    ]
+""")
+    result.assert_outcomes(passed=2)
+
+
 TOGETHER = """
 def at_once(*jobs):
     barrier = threading.Barrier(len(jobs))

@@ -25,7 +25,7 @@ REQUIRED: Final = [{"type": "mcp", "name": "vault", "url": "https://vault.test/m
 BINARY: Final = bytes(range(256))
 SCENARIO: Final = {
     "mcp": {
-        "wiki": {"tools": {"search": {"text": "3 pages"}, "write": {"text": "saved"}}},
+        "wiki": {"tools": {"search": {"text": "3 pages", "read_only": True}, "write": {"text": "saved"}}},
         "docs": {"tools": {"search": {"text": "found"}}},
         "vault": {},
     }
@@ -80,6 +80,20 @@ async def denied(turn: Turn) -> None:
     await turn.say("As far as I may.")
 
 
+async def governed(turn: Turn) -> None:
+    done = [await turn.use("bash", {"command": "make {{ all }}"}, "made") for _ in range(2)]
+    done += [await turn.use("read", {"path": "a.md"}, "an A"), await turn.write("notes/a.md", "# {{ A }}\n")]
+    done += [await turn.write("outputs/b.bin", BINARY), await turn.write("secrets/../secrets/key", "k")]
+    done += [await turn.delete("notes/a.md"), await turn.use("web_search", {"url": "http://a.evil.test"})]
+    done += [not (await turn.mcp("wiki", tool, {"q": "a"})).is_error for tool in ("search", "write", "search")]
+    if await turn.approve("edit", {"path": "outputs/c.txt"}):
+        done += [await turn.use("edit", {"path": "outputs/c.txt"}, "edited"), await turn.write("outputs/c.txt", "c")]
+    done += await turn.together(
+        turn.write("outputs/d.txt", "d"), turn.use("ls", {}, "d.txt"), turn.write("outputs/e.txt", "e")
+    )
+    await turn.say(" ".join(map(str, done)))
+
+
 async def large(turn: Turn) -> None:
     await turn.write("outputs/huge.bin", "", 209_715_201)
     await turn.write("outputs/small.txt", "small")
@@ -100,6 +114,7 @@ def script(emulator: Emulator) -> None:
         ("park", parked),
         ("denied", denied),
         ("large", large),
+        ("govern", governed),
     ):
         emulator.agent(agent, when={"message": {"matches": word}})
     emulator.agent(brief)
@@ -111,7 +126,7 @@ def script(emulator: Emulator) -> None:
 def walk(api: Api, emulator: Emulator) -> list[str]:
     """Use everything. Gives the sessions there were, by their ids; those that are left are not deleted."""
     sessions = [_orders(api, emulator), _gate(api, emulator), _files(api)]
-    sessions += [_ends(api, emulator), _denied(api), *_outage(api), _large(api)]
+    sessions += [_ends(api, emulator), _denied(api), *_outage(api), _large(api), _governed(api)]
     _organization(api)
     return sessions
 
@@ -192,6 +207,27 @@ def _denied(api: Api) -> str:
         api.send(session, {"type": "input.approval", "call_id": call_id, "approved": approved})
     api.patch(f"/v1/sessions/{session}", {"agent": {"approval_mode": "read_only", "permission_rules": []}})
     api.say(session, "denied altogether")
+    return session
+
+
+def _governed(api: Api) -> str:
+    rules = [
+        {"decision": "deny", "path": "secrets/**"},
+        {"decision": "deny", "domain": "*evil.test"},
+        {"decision": "allow", "tool": "ls"},
+    ]
+    agent = {"approval_mode": "per_step", "permission_rules": rules, "tools": FUNCTIONS}
+    session = api.session({"agent": agent})
+    api.say(session, "governed, step by step")
+    # In turn, and the two side by side from the last.
+    approved = iter([True, False, True, True, True, False, True, False, True, True, True])
+    while waiting := api.actions(session):
+        answer = {"type": "input.approval", "call_id": waiting[-1]["call_id"], "approved": next(approved, True)}
+        api.send(session, answer)
+    assert next(approved, None) is None
+    for mode in ("read_only", "plan"):
+        api.patch(f"/v1/sessions/{session}", {"agent": {"approval_mode": mode}})
+        api.say(session, f"governed, to {mode}")
     return session
 
 

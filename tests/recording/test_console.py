@@ -69,3 +69,36 @@ def test_on_a_virtual_clock_whoever_moved_it_does_so_again(gobare: Emulator, tmp
     origin, document = read(path)
     steps: list[dict[str, Any]] = scenario_of(recording_of(document, origin))["agent"][0]["do"]
     assert "console" not in json.dumps(steps)
+
+
+async def acts(turn: Turn) -> None:
+    done = [await turn.use("bash", {"command": "make"}), await turn.write("outputs/a.txt", "a")]
+    done += await turn.together(turn.write("b.txt", "b"), turn.use("read", {"path": "a.txt"}))
+    await turn.say(str(done))
+
+
+def test_acts_that_the_console_approved_are_played_with_its_decision(gobare: Emulator, tmp_path: Path) -> None:
+    path = tmp_path / "console.jsonl"
+
+    def started(api: Api) -> None:
+        session = api.session({"agent": {"approval_mode": "per_step"}})
+        api.say(session, "go")
+
+    gobare.agent(acts)
+    with Recorded(gobare, path) as recorder:
+        started(recorder.api)
+        gobare.approve()
+        gobare.approve(approved=False)
+        one, other = recorder.api.get("/v1/sessions").json["data"][0]["required_actions"]
+        gobare.approve(one["call_id"])
+        gobare.approve(other["call_id"])
+        gobare.settle()
+    told = [(event["type"], event["payload"]) for event in gobare.events()]
+    assert told[-2][1] == {"text": "[True, False, True, True]"}
+    lines = [line for line in path.read_text().splitlines() if json.loads(line).get("clock") != "virtual"]
+    path.write_text("\n".join(lines) + "\n")
+    gobare.reset()
+    gobare.load(path)
+    started(Api(gobare))
+    again = [(event["type"], event["payload"]) for event in gobare.events()]
+    assert sorted(map(str, again)) == sorted(map(str, told))
