@@ -23,6 +23,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.add_cleanup(machine.keep_bytecode())
     proof = config.stash[PROOF] = Proof(config)
     config.pluginmanager.register(proof)
 

@@ -7,17 +7,19 @@ a CI service, a terminal, a proxy, a time zone nor options of pytest's are there
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import contextmanager
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 _KEPT: Final = frozenset(
     (
         *("PATH", "HOME", "USER", "LOGNAME", "USERPROFILE", "SYSTEMROOT", "COMSPEC", "PATHEXT"),
         *("TMPDIR", "TEMP", "TMP", "APPDATA", "LOCALAPPDATA", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"),
-        *("PYTHONPATH", "PYTHONHOME", "PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"),
+        *("PYTHONPATH", "PYTHONHOME", "PYTHONPYCACHEPREFIX"),
         *("PYTEST_DEBUG_TEMPROOT", "PYTEST_VERSION", "HYPOTHESIS_STORAGE_DIRECTORY"),
     )
 )
@@ -30,6 +32,18 @@ def clean(variables: Mapping[str, str]) -> dict[str, str]:
     """Of a machine's variables those that tests see."""
     kept = {name: text for name, text in variables.items() if name.upper() in _KEPT or name.startswith(_KEPT_GROUPS)}
     return kept | _SET
+
+
+def keep_bytecode() -> Callable[[], None]:
+    """Where the machine has nothing kept that was compiled, keep it in a folder of this run's: whatever it starts
+    would compile everything anew, which takes seconds each time. Gives what takes the folder away."""
+    if not sys.dont_write_bytecode:
+        return lambda: None
+    folder = TemporaryDirectory(prefix="gobare-emulator-")
+    sys.dont_write_bytecode, sys.pycache_prefix = False, folder.name
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = folder.name
+    return folder.cleanup
 
 
 @contextmanager
