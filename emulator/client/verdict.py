@@ -32,6 +32,7 @@ KINDS: Final = (
     "open_streams",
     "undelivered_webhooks",
     "unused_faults",
+    "unused_outages",
     "findings",
     "sessions",
     "forks",

@@ -34,6 +34,7 @@ def report(deployment: Deployment) -> dict[str, Any]:
         "running_turns": _running(engine),
         "undelivered_webhooks": _undelivered(deployment),
         "unused_faults": [],
+        "unused_outages": _unused_outages(deployment),
         "agent_not_at_rest": list(engine.rest.missed),
         "script_errors": _script_errors(engine),
         "recording": deployment.unmatched_writes(),
@@ -48,6 +49,16 @@ def _unused_rules(deployment: Deployment) -> list[dict[str, Any]]:
         {"rule": rule.name, "times": rule.times, "used": rule.used}
         for rule in deployment.script.rules
         if rule.times is not None and not rule.used_up
+    ]
+
+
+def _unused_outages(deployment: Deployment) -> list[dict[str, Any]]:
+    """The servers of which something was counted out that never came; one that is down for good need not be met."""
+    unmet = [(server, *scripted.unmet) for server, scripted in deployment.outages.scripted.items()]
+    return [
+        {"server": server, "connects": connects, "calls": calls}
+        for server, connects, calls in unmet
+        if connects or calls
     ]
 
 

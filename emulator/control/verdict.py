@@ -116,6 +116,12 @@ def _unanswered(entry: Mapping[str, Any]) -> str:
     return f"nobody answered {what} of session {entry['session_id']}"
 
 
+def _outage(entry: Mapping[str, Any]) -> str:
+    counted = {"connect": entry["connects"], "call": entry["calls"]}
+    left = " and ".join(f"{n} {what}{'s' if n > 1 else ''}" for what, n in counted.items() if n)
+    return f"the MCP server {short(entry['server'], 80)} was to fail for {left} more"
+
+
 def _any(entry: Any) -> str:
     return short(entry, 300)
 
@@ -131,4 +137,5 @@ _LEFT: Final[Mapping[str, Callable[[Any], str]]] = {
     "undelivered_webhooks": _delivery,
     "findings": lambda entry: f"{entry['id']}: {entry['message']} See {entry['link']}",
     "unused_faults": lambda entry: f"a fault was scripted and never happened: {_any(entry)}",
+    "unused_outages": _outage,
 }

@@ -52,6 +52,12 @@ class Scripted:
         """How the next connect goes."""
         return self.connects[0] if self.connects else self.standing
 
+    @property
+    def unmet(self) -> tuple[int, int]:
+        """How many connects and calls that were counted out to go otherwise than they should are yet to come."""
+        connects = [entry for entry in self.connects if entry != _UP]
+        return self.times or len(connects), len([entry for entry in self.calls if entry != _OK])
+
     def meet(self) -> ConnectEntry:
         """Count a connect. Gives how it goes."""
         entry = self.next_connect

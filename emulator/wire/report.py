@@ -44,6 +44,14 @@ class UnusedRule(Response):
     used: int
 
 
+class UnusedOutage(Response):
+    """A server of which fewer connects or calls were made than were scripted to go wrong."""
+
+    server: str
+    connects: int = Field(description="How many of `times` or `script` are left.")
+    calls: int = Field(description="How many of `calls` are left.")
+
+
 class FailedCondition(Response):
     """A part of a rule's condition that a message did not meet."""
 
@@ -282,6 +290,7 @@ class Report(Response):
     running_turns: list[RunningTurn]
     undelivered_webhooks: list[UndeliveredWebhook]
     unused_faults: list[dict[str, Any]]
+    unused_outages: list[UnusedOutage]
     agent_not_at_rest: list[NotAtRest]
     script_errors: list[ScriptFailure]
     recording: list[RecordingDifference]

@@ -28,6 +28,7 @@ EMPTY: dict[str, Any] = {
     "running_turns": [],
     "undelivered_webhooks": [],
     "unused_faults": [],
+    "unused_outages": [],
     "agent_not_at_rest": [],
     "script_errors": [],
     "findings": [],
@@ -37,6 +38,31 @@ EMPTY: dict[str, Any] = {
 
 def test_nothing_is_left_over_where_nothing_was_done(gobare: Emulator) -> None:
     assert gobare.report() == EMPTY
+
+
+def test_an_outage_that_was_counted_out_and_never_met_is_told(gobare: Emulator, api: Api) -> None:
+    docs = {"type": "mcp", "name": "docs", "url": "http://docs.test/mcp"}
+    gobare.mcp.down("docs", times=3)
+    gobare.mcp.calls("docs", ["ok", "drop"])
+    # Down for good, and a script whose rest does no harm: neither need be met.
+    gobare.mcp.down("notes")
+    gobare.mcp.script("wiki", ["up", {"state": "up"}])
+    gobare.mcp.script("runbook", ["down", "up", {"tools": {}}, {"fault": "slow", "seconds": 1}])
+    for _ in range(2):
+        api.session({"input": "go", "agent": {"tools": [docs, docs | {"name": "runbook"}]}})
+
+    report = gobare.report()
+
+    assert report["unused_outages"] == [
+        {"server": "docs", "connects": 1, "calls": 1},
+        {"server": "runbook", "connects": 2, "calls": 0},
+    ]
+    assert [line["text"] for line in report["verdict"]["left"] if line["kind"] == "unused_outages"] == [
+        'the MCP server "docs" was to fail for 1 connect and 1 call more',
+        'the MCP server "runbook" was to fail for 2 connects more',
+    ]
+    gobare.mcp.up("docs")
+    assert [entry["connects"] for entry in gobare.report()["unused_outages"]] == [0, 2]
 
 
 def test_nothing_is_left_over_by_a_program_that_cleans_up(gobare: Emulator, api: Api) -> None:
