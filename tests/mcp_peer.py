@@ -77,6 +77,9 @@ TOOLS = [tool("read", True), tool("write", False)] + [
 
 if way("deaf") is not None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if (seconds := way("doom")) is not None:
+    # Wherever it is by then, that is the end of it.
+    signal.setitimer(signal.ITIMER_REAL, float(seconds))
 if (path := way("child")) is not None:
     pid = nobody()
     with open(path, "a") as file:  # noqa: PTH123 - pathlib is slow to import

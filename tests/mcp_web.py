@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -38,6 +39,8 @@ class Web:
     # The methods that hang while they are in here.
     hangs: set[str] = field(default_factory=set)
     asked: threading.Event = field(default_factory=threading.Event)
+    # Where clients that are answered meet: none is before all are there.
+    meeting: threading.Barrier | None = None
 
     def __enter__(self) -> Web:
         web = self
@@ -58,6 +61,11 @@ class Web:
         self._server.shutdown()
         self._thread.join(WAIT)
         self._server.server_close()
+
+    def secure(self, context: ssl.SSLContext) -> None:
+        """Speak TLS from now on."""
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
+        self.url = self.url.replace("http://127.0.0.1", "https://localhost")
 
     def methods(self) -> list[str]:
         """What was asked by POST, in order."""
@@ -84,7 +92,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self._keep(body)
-        way = self.path.strip("/")
+        way = self.path.partition("?")[0].strip("/")
         if way in self.web_.hangs or body.get("method") in self.web_.hangs:
             self._hang()
         elif way.isdigit():
@@ -109,6 +117,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, body: dict[str, Any]) -> None:
         method = body["method"]
         if method == "initialize":
+            if self.web_.meeting is not None:
+                self.web_.meeting.wait(WAIT)
             version = body["params"]["protocolVersion"]
             result: Any = {"protocolVersion": version, "capabilities": {"tools": {}}}
             result["serverInfo"] = {"name": "web", "version": "1"}

@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from emulator import settings as module
+from emulator.redaction import Secret
 from emulator.settings import (
     NAMES,
     PREFIX,
@@ -334,3 +335,31 @@ def test_what_an_orchestrator_injects_for_a_service_of_the_name_is_passed_over(r
 
 def test_a_port_that_somebody_chose_is_not_mistaken_for_an_injected_one() -> None:
     assert from_environment({f"{PREFIX}PORT": "8080"}, others=("port",)) == {"port": "8080"}
+
+
+def test_variables_of_profiles_are_secrets_and_are_counted() -> None:
+    given = [{"name": "a", "variables": {"KEY": "tok-9f2b7c41d8", "REGION": "eu"}}]
+    settings = changed(DEFAULTS, {"profiles": given})
+    (profile,) = settings.profiles
+    assert profile.variables == {"KEY": Secret("tok-9f2b7c41d8"), "REGION": Secret("eu")}
+    assert profile.variable_count == 2
+    withheld = {"KEY": "[withheld]", "REGION": "[withheld]"}
+    assert as_json(settings)["profiles"] == [
+        {"name": "a", "is_default": False, "variable_count": 2, "variables": withheld}
+    ]
+    assert "tok-9f2b7c41d8" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("profile", "told"),
+    [
+        ({"variables": {"KEY": 7, "SECRET": "tok-9f2b7c41d8"}}, "`profiles[0].variables` is an object of texts."),
+        ({"variables": ["tok-9f2b7c41d8"]}, "`profiles[0].variables` is an object of texts."),
+        (
+            {"variables": {"KEY": "tok-9f2b7c41d8"}, "variable_count": 3},
+            "`profiles`: 'a' has 1 variables, not 3. Leave `variable_count` out.",
+        ),
+    ],
+)
+def test_variables_that_are_none_are_refused_without_showing_them(profile: dict[str, Any], told: str) -> None:
+    assert refusal("profiles", [{"name": "a"} | profile]) == told

@@ -99,6 +99,7 @@ class Engine:
         try:
             return await self.workspaces.connect(session)
         except RequiredServersDown as refused:
+            self._check_exists(session)
             session.cannot_start(refused.problem)
             raise
         finally:

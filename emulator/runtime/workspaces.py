@@ -31,12 +31,13 @@ NOT_FOUND: Final = "Repository not found"
 
 @dataclass(slots=True)
 class Machine:
-    """The running side of one workspace: its connections and its timers.
+    """The running side of one workspace: its connections and its timers. `connecting` are those yet to be made.
 
     `life_left` is what remains of its two hours, in milliseconds, while they do not count.
     """
 
     servers: dict[str, ToolServer] = field(default_factory=dict)
+    connecting: Sequence[ToolServer] = ()
     unreachable: dict[str, str] = field(default_factory=dict)
     idle: Timer | None = None
     reclaim: Timer | None = None
@@ -119,9 +120,11 @@ class Workspaces:
         machine = self.machine(session)
         await _close(machine.take_servers().values())
         tools = start.tools.servers()
-        servers = [self._reach(session, tool) for tool in tools]
+        machine.connecting = servers = [self._reach(session, tool) for tool in tools]
+        reasons = await _connect(servers)
+        machine.connecting = ()
         missing: list[str] = []
-        for tool, server, reason in zip(tools, servers, await _connect(servers), strict=True):
+        for tool, server, reason in zip(tools, servers, reasons, strict=True):
             if reason is None:
                 start.servers[tool.name] = server
             elif tool.required:
@@ -226,7 +229,8 @@ class Workspaces:
         for timer in (machine.idle, machine.reclaim):
             if timer is not None:
                 timer.cancel()
-        await _close(machine.take_servers().values())
+        # Whoever waits for a connection that is being made waits no more.
+        await _close([*machine.take_servers().values(), *machine.connecting])
 
     def _clone(self, session: Session) -> None:
         """Clone the session's repository, if it has one and did not get its files from another session."""

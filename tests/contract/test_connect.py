@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import socket
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from emulator import ScriptError
 from tests.contract.tool_doors import put
+from tests.crashes import PEER, entry, gone, running
 from tests.mcp_web import Web
-from tests.support import WAIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.support import Api
 
-PEER: Final = Path(__file__).parent.parent / "mcp_peer.py"
 SECRET: Final = "tok-9f2b7c41d8"
 
 connected = pytest.mark.gobare(mcp="connect", allow_processes=True)
@@ -33,11 +30,6 @@ def web() -> Iterator[Web]:
     """An MCP server on loopback."""
     with Web() as web:
         yield web
-
-
-def process(*ways: str, **fields: Any) -> dict[str, Any]:
-    """The tool entry of a process that misbehaves in these ways."""
-    return {"type": "mcp", "name": "docs", "command": sys.executable, "args": ["-SE", str(PEER), *ways], **fields}
 
 
 def at(url: str, **fields: Any) -> dict[str, Any]:
@@ -79,8 +71,8 @@ def reason(api: Api, session_id: str) -> str:
 @pytest.mark.behaviour("connect.url", "connect.url.authorization", "connect.handshake", "connect.once")
 @pytest.mark.parametrize("path", ["mcp", "sse"])
 def test_a_server_is_connected_to_once_with_its_credential_and_headers(api: Api, web: Web, path: str) -> None:
-    entry = at(f"{web.url}/{path}", authorization=f"Token {SECRET}", headers={"x-api-key": "kéy"})
-    session_id = session(api, entry)
+    tool = at(f"{web.url}/{path}", authorization=f"Token {SECRET}", headers={"x-api-key": "kéy"})
+    session_id = session(api, tool)
 
     (first,) = calls(api, session_id, "read", q="deploy")
     (second,) = calls(api, session_id, "write")
@@ -208,7 +200,7 @@ def test_a_call_that_takes_too_long_is_an_error_result(api: Api, web: Web, monke
 @connected
 @pytest.mark.behaviour("connect.tools")
 def test_the_tools_of_all_pages_are_offered_and_anew_once_they_changed(api: Api) -> None:
-    session_id = session(api, process())
+    session_id = session(api, entry())
     read, grow, grown, gone = calls(api, session_id, "read", "grow", "grown", "gone", n=1)
     assert [result.text for result in (read, grow, grown)] == ['{"n": 1}'] * 3
     assert "which has no such tool (it has: read, write, variables, die, hang" in gone
@@ -218,7 +210,7 @@ def test_the_tools_of_all_pages_are_offered_and_anew_once_they_changed(api: Api)
 @connected
 @pytest.mark.behaviour("connect.tools")
 def test_allowed_tools_and_read_only_hold_for_a_real_server(api: Api) -> None:
-    session_id = session(api, process(allowed_tools=["read", "write"]))
+    session_id = session(api, entry(allowed_tools=["read", "write"]))
     assert "`allowed_tools` leaves out" in calls(api, session_id, "fail")[0]
     api.patch(f"/v1/sessions/{session_id}", {"agent": {"approval_mode": "read_only"}})
     read, write = calls(api, session_id, "read", "write")
@@ -230,7 +222,7 @@ def test_allowed_tools_and_read_only_hold_for_a_real_server(api: Api) -> None:
 @connected
 @pytest.mark.behaviour("connect.calls")
 def test_a_process_that_ends_in_a_call_gives_an_error_result(api: Api) -> None:
-    session_id = session(api, process())
+    session_id = session(api, entry())
     results = calls(api, session_id, "fail", "malformed", "die", "read", status=7)
     assert [(result.is_error, result.text) for result in results] == [
         (True, '{"status": 7}'),
@@ -243,7 +235,7 @@ def test_a_process_that_ends_in_a_call_gives_an_error_result(api: Api) -> None:
 @pytest.mark.behaviour("connect.command.allowed")
 @pytest.mark.gobare(mcp="connect")
 def test_no_process_is_started_unless_that_is_allowed(api: Api, tmp_path: Path) -> None:
-    told = reason(api, session(api, process(f"child={tmp_path / 'started'}")))
+    told = reason(api, session(api, entry(f"child={tmp_path / 'started'}")))
     assert told == "this emulator is not allowed to start processes (set allow_processes)"
     assert list(tmp_path.iterdir()) == []
 
@@ -269,8 +261,8 @@ def test_a_process_is_given_the_variables_of_the_sessions_profiles_that_are_name
         ([], {"profiles": []}, {}),
         (None, {}, {}),
     ):
-        entry = process() if refs is None else process(env_refs=refs)
-        (result,) = calls(api, session(api, entry, environment=environment), "variables")
+        tool = entry() if refs is None else entry(env_refs=refs)
+        (result,) = calls(api, session(api, tool, environment=environment), "variables")
         told = {name: value for name, value in result.structured.items() if name not in always}
         assert told == given
         assert result.structured["PATH"] == os.environ["PATH"]
@@ -279,29 +271,29 @@ def test_a_process_is_given_the_variables_of_the_sessions_profiles_that_are_name
 @pytest.mark.gobare(mcp="connect", allow_processes=True, profiles=PROFILES)
 @pytest.mark.behaviour("connect.command.missing")
 def test_a_variable_that_no_profile_has_is_told(api: Api) -> None:
-    told = reason(api, session(api, process(env_refs={"KEY": "NOTES_KEY"}), environment={"profiles": []}))
+    told = reason(api, session(api, entry(env_refs={"KEY": "NOTES_KEY"}), environment={"profiles": []}))
     assert told == "`env_refs` names NOTES_KEY, which no profile of this session has"
 
 
 @connected
 @pytest.mark.behaviour("connect.command.reasons")
 @pytest.mark.parametrize(
-    ("entry", "told"),
+    ("command", "told"),
     [
-        (process("exit=3"), "the command ended with status 3"),
-        (process("die=initialize"), "the command ended with status 9"),
-        (process("die=tools/list", "garbage"), "the command ended with status 9"),
-        (process() | {"command": "no-such-command"}, "the command could not be started"),
-        (process() | {"command": str(PEER)}, "the command could not be started"),
-        (process() | {"command": "cat", "args": []}, "the server does not speak MCP"),
+        (entry("exit=3"), "the command ended with status 3"),
+        (entry("die=initialize"), "the command ended with status 9"),
+        (entry("die=tools/list", "garbage"), "the command ended with status 9"),
+        (entry() | {"command": "no-such-command"}, "the command could not be started"),
+        (entry() | {"command": str(PEER)}, "the command could not be started"),
+        (entry() | {"command": "cat", "args": []}, "the server does not speak MCP"),
     ],
     ids=["exit", "initialize", "list", "unknown", "no program", "cat"],
 )
 def test_a_command_that_is_no_server_is_unreachable(
-    api: Api, entry: dict[str, Any], told: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+    api: Api, command: dict[str, Any], told: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(0):
-        assert reason(api, session(api, entry)) == told
+        assert reason(api, session(api, command)) == told
     assert "secret on standard error" not in str(capfd.readouterr()) + caplog.text
 
 
@@ -309,7 +301,7 @@ def test_a_command_that_is_no_server_is_unreachable(
 @pytest.mark.behaviour("connect.ends")
 @pytest.mark.parametrize("end", ["delete", "reclaim", "tools", "tools in a turn", "reset", "crash"])
 def test_a_process_ends_with_what_it_is_for_and_all_it_started_with_it(api: Api, end: str, tmp_path: Path) -> None:
-    session_id = session(api, process(f"child={tmp_path / 'pids'}"))
+    session_id = session(api, entry(f"child={tmp_path / 'pids'}"))
     calls(api, session_id, "read")
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
     assert all(running(pid) for pid in pids)
@@ -355,24 +347,3 @@ def put_in_a_turn(api: Api, session_id: str) -> str:
     assert api.emulator.settle()
     text: str = results[0].text
     return text
-
-
-def running(pid: int) -> bool:
-    """Whether there is a process of that number."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-def gone(pid: int) -> bool:
-    """Whether a process ends, in a moment at the latest."""
-    try:
-        process = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([process], [], [], WAIT)[0])
-    finally:
-        os.close(process)
