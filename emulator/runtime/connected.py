@@ -40,9 +40,14 @@ class Connections:
         self.open: set[Connected] = set()
         self.closed = False
 
-    def to(self, tool: McpTool, variables: Mapping[str, Secret], settings: Settings) -> Connected:
-        """The server of a tool entry, yet to be connected to. `variables` are those of the session's profiles."""
-        return Connected(tool, variables, settings, self)
+    def to(
+        self, tool: McpTool, variables: Mapping[str, Secret], settings: Settings, *, own: bool = False
+    ) -> Connected:
+        """The server of a tool entry, yet to be connected to. `variables` are those of the session's profiles.
+
+        An `own` one is served by this emulator: what others wait for in real time it tells.
+        """
+        return Connected(tool, variables, settings, self, own=own)
 
     async def close(self) -> None:
         """End all that are left, at once, and let nobody make another."""
@@ -59,11 +64,14 @@ class Connected:
         variables: Mapping[str, Secret],
         settings: Settings,
         connections: Connections,
+        *,
+        own: bool,
     ) -> None:
         self._tool = tool
         self._variables = variables
         self._settings = settings
         self._all = connections
+        self._own = own
         self._noticed = Noticed()
         self._over = asyncio.Event()
         self._offered: list[ServerTool] = []
@@ -84,6 +92,9 @@ class Connected:
         seconds = self._settings.mcp_seconds
         try:
             found = await _answer(ready, seconds)
+            if link.took:
+                # Nobody could advance the clock: the caller sits inside its own request.
+                self._all.clock.jump(link.took)
             if isinstance(found, str):
                 raise ServerUnreachable(found)
         except TimeoutError:
@@ -158,7 +169,7 @@ class Connected:
             from emulator.runtime.mcp_link import Link
 
             there = http(tool.url, tool.authorization, tool.headers or {}, self._noticed)
-            return Link(tool.name, there, self._noticed)
+            return Link(tool.name, there, self._noticed, own=self._own)
         if not self._settings.allow_processes:
             raise ServerUnreachable(NO_PROCESSES)
         variables = self._named(tool)

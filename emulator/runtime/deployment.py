@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from emulator.clock import Clock
 from emulator.domain.access import DEFAULT_TOKEN, check_scopes
 from emulator.domain.world import World
+from emulator.redaction import Secret
 from emulator.render import FrameCodec
 from emulator.runtime.connected import Connections
 from emulator.runtime.delivery import Deliveries
@@ -19,7 +20,7 @@ from emulator.runtime.feed import Feed
 from emulator.runtime.journal import Journal
 from emulator.runtime.outages import Outages
 from emulator.runtime.script import Script
-from emulator.runtime.served import ServedServers
+from emulator.runtime.served import OWN, ServedServers
 from emulator.runtime.simulated import SimulatedServer
 from emulator.runtime.watcher import Watcher
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from emulator.domain.session import Session
     from emulator.domain.tools import McpTool
-    from emulator.redaction import Secret
     from emulator.runtime.exploring import Exploring
     from emulator.runtime.playback import WriteCheck
     from emulator.runtime.scenario_file import LoadedScenario
@@ -118,6 +118,10 @@ class Deployment:
 
     def _server(self, session: Session, tool: McpTool) -> ToolServer:
         settings = self.world.settings
+        if tool.url is not None and (address := self.served.local(tool.url)) is not None:
+            # On this very socket: nothing goes out, whatever the settings say.
+            marked = {**(tool.headers or {}), OWN: Secret("1")}
+            return self.connections.to(replace(tool, url=address, headers=marked), {}, settings, own=True)
         if (settings.mcp == "connect") != (tool.name in settings.mcp_except):
             found = self.world.find_session(session.id)
             variables = {} if found is None else found[0].profiles.variables(session.workspace.profiles)

@@ -15,7 +15,7 @@ import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
 from emulator import __version__
-from emulator.domain.outages import ANSWERED, FETCH_FAILED, LOST
+from emulator.domain.outages import ANSWERED, FETCH_FAILED, LOST, NOT_MCP
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -28,6 +28,7 @@ _LARGEST: Final = 32 * 1024 * 1024
 # Real seconds a server has to take note that a connection ends.
 _GOODBYE: Final = 0.3
 _STREAM: Final = "text/event-stream"
+_KINDS: Final = ("application/json", _STREAM)
 
 
 @asynccontextmanager
@@ -78,8 +79,10 @@ class _Watched(httpx2.AsyncBaseTransport):
                 self._noticed.reason = FETCH_FAILED if isinstance(error, httpx2.ConnectError) else LOST
             return httpx2.Response(502)
         if request.method == "POST":
-            status = response.status_code
+            status, kind = response.status_code, response.headers.get("content-type", "")
             self._noticed.reason = None if status < 300 else ANSWERED.format(status=status)
+            if status == 200 and not kind.startswith(_KINDS):
+                self._noticed.reason = NOT_MCP
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         ceiling = None if response.headers.get("content-type", "").startswith(_STREAM) else _LARGEST
         response.stream = _Body(response.stream, ceiling, self._noticed)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp import Client, MCPError
@@ -16,10 +17,11 @@ from mcp_types import Implementation, PaginatedRequestParams, ToolListChangedNot
 
 from emulator import __version__
 from emulator.domain.outages import FETCH_FAILED, LOST, MALFORMED, NOT_MCP
+from emulator.runtime.served import STALL
 from emulator.runtime.tool_server import ServerTool, ToolResult
 
 if TYPE_CHECKING:
-    from mcp_types import Tool
+    from mcp_types import Result, Tool
 
     from emulator.runtime.noticed import Noticed
 
@@ -30,10 +32,14 @@ _OURS: ContextVar[bool] = ContextVar("ours", default=False)
 
 
 class Link:
-    """One conversation, with the server of a name. `stale`: the server has said that its tools are others now."""
+    """One conversation, with the server of a name, which is the emulator's `own` or somebody else's.
 
-    def __init__(self, name: str, transport: Any, noticed: Noticed) -> None:
+    `stale`: the server has said that its tools are others now. `took`: what connecting took of the clock, in seconds.
+    """
+
+    def __init__(self, name: str, transport: Any, noticed: Noticed, *, own: bool = False) -> None:
         self._name = name
+        self._own = own
         self._noticed = noticed
         self._client = Client(
             transport,
@@ -44,12 +50,16 @@ class Link:
             message_handler=self._told,
         )
         self.stale = False
+        self.took = 0.0
 
     async def run(self, ready: asyncio.Future[list[ServerTool] | str], over: asyncio.Event) -> None:
         """Hold the conversation until `over`. `ready` is told what the server offers, or why it cannot be reached."""
         _hush()
         try:
             async with self._client:
+                self.took, self._noticed.reason = self._stall(self._client.session.initialize_result)
+                if self._noticed.reason is not None:
+                    return
                 tools = await self.tools()
                 if not ready.done():
                     ready.set_result(tools)
@@ -90,8 +100,16 @@ class Link:
         except Exception:
             # A result of another shape, or one that is not as the tool itself says.
             return self._failed(MALFORMED)
+        took, failure = self._stall(result)
+        if failure is not None:
+            return replace(self._failed(failure), seconds=took)
         content = [block.model_dump(by_alias=True, mode="json", exclude_none=True) for block in result.content]
-        return ToolResult(content, result.structured_content, bool(result.is_error))
+        return ToolResult(content, result.structured_content, bool(result.is_error), took)
+
+    def _stall(self, result: Result | None) -> tuple[Any, str | None]:
+        """What an answer of the emulator's own server takes of the clock, in seconds, and the failure it ends in."""
+        told = result.meta.get(STALL) if self._own and result is not None and result.meta is not None else None
+        return (0.0, None) if told is None else (told["takes"], told["failure"])
 
     def _failed(self, reason: str) -> ToolResult:
         return ToolResult.of(f"{self._name}: {reason}", is_error=True)

@@ -34,8 +34,8 @@ _DISCOVERING: Final = 100
 OWN: Final = "x-gobare-own-connection"
 """The header by which a connection of this emulator's own is known. It is kept from the records."""
 STALL: Final = "gobare-emulator/stall"
-"""The key in the `_meta` of an answer that tells an own connection what others wait for: `takes`, in seconds of
-the clock (null: for ever), and `failure`. It waits for nothing."""
+"""The key in the `_meta` of an answer that tells an own connection what others wait for in real time: what it `takes`
+of the clock, in seconds (null: for ever), and the `failure` it ends in, if any."""
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -216,7 +216,9 @@ class ServedServers:
         """The same address on this emulator's own socket, or `None` for one that leads elsewhere."""
         for base in (self._world.settings.public_url, self._world.url):
             if base and (rest := _under(f"{base.rstrip('/')}/{PREFIX}/", url)) is not None:
-                return f"{self._world.url}/{PREFIX}/{rest}"
+                own, asked = urlsplit(self._world.url), urlsplit(url)
+                user = "".join(asked.netloc.rpartition("@")[:2])
+                return asked._replace(scheme=own.scheme, netloc=user + own.netloc, path=f"/{PREFIX}/{rest}").geturl()
         return None
 
     def owns(self, url: str) -> bool:
