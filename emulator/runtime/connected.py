@@ -17,7 +17,7 @@ from emulator.runtime.noticed import NO_PROCESSES, Noticed, did_not_answer
 from emulator.runtime.tool_server import ServerUnreachable, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
     from emulator.clock import Clock
     from emulator.domain.tools import McpTool
@@ -41,13 +41,17 @@ class Connections:
         self.closed = False
 
     def to(
-        self, tool: McpTool, variables: Mapping[str, Secret], settings: Settings, *, own: bool = False
+        self,
+        tool: McpTool,
+        variables: Mapping[str, Secret],
+        settings: Settings,
+        own: Callable[[], object] | None = None,
     ) -> Connected:
         """The server of a tool entry, yet to be connected to. `variables` are those of the session's profiles.
 
-        An `own` one is served by this emulator: what others wait for in real time it tells.
+        `own` is for one that this emulator serves: it gives another object when what that offers has changed.
         """
-        return Connected(tool, variables, settings, self, own=own)
+        return Connected(tool, variables, settings, self, own)
 
     async def close(self) -> None:
         """End all that are left, at once, and let nobody make another."""
@@ -64,14 +68,14 @@ class Connected:
         variables: Mapping[str, Secret],
         settings: Settings,
         connections: Connections,
-        *,
-        own: bool,
+        own: Callable[[], object] | None,
     ) -> None:
         self._tool = tool
         self._variables = variables
         self._settings = settings
         self._all = connections
         self._own = own
+        self._offer: object = None
         self._noticed = Noticed()
         self._over = asyncio.Event()
         self._offered: list[ServerTool] = []
@@ -85,6 +89,7 @@ class Connected:
         if self._all.closed:
             raise ServerUnreachable(FETCH_FAILED)
         link = self._link = self._to_be()
+        self._offer = self._own and self._own()
         ready: asyncio.Future[list[ServerTool] | str] = asyncio.get_running_loop().create_future()
         self._holder = _apart(link.run(ready, self._over))
         self._all.open.add(self)
@@ -111,7 +116,9 @@ class Connected:
 
     async def tools(self) -> list[ServerTool]:
         """What the server offers; asked anew once it has said that this has changed."""
-        if self._link is not None and self._link.stale:
+        offer = self._own and self._own()
+        if self._link is not None and (self._link.stale or offer is not self._offer):
+            self._offer = offer
             try:
                 self._offered = await self._ask(self._link.tools(), self._settings.mcp_seconds)
             except Exception:
@@ -169,7 +176,7 @@ class Connected:
             from emulator.runtime.mcp_link import Link
 
             there = http(tool.url, tool.authorization, tool.headers or {}, self._noticed)
-            return Link(tool.name, there, self._noticed, own=self._own)
+            return Link(tool.name, there, self._noticed, own=self._own is not None)
         if not self._settings.allow_processes:
             raise ServerUnreachable(NO_PROCESSES)
         variables = self._named(tool)

@@ -6,6 +6,7 @@ Law: this is the only place that puts the runtime's parts together. Two deployme
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from emulator.clock import Clock
@@ -121,7 +122,9 @@ class Deployment:
         if tool.url is not None and (address := self.served.local(tool.url)) is not None:
             # On this very socket: nothing goes out, whatever the settings say.
             marked = {**(tool.headers or {}), OWN: Secret("1")}
-            return self.connections.to(replace(tool, url=address, headers=marked), {}, settings, own=True)
+            return self.connections.to(
+                replace(tool, url=address, headers=marked), {}, settings, partial(self.served.offered, address)
+            )
         if (settings.mcp == "connect") != (tool.name in settings.mcp_except):
             found = self.world.find_session(session.id)
             variables = {} if found is None else found[0].profiles.variables(session.workspace.profiles)

@@ -57,8 +57,9 @@ class Link:
         _hush()
         try:
             async with self._client:
-                self.took, self._noticed.reason = self._stall(self._client.session.initialize_result)
-                if self._noticed.reason is not None:
+                self.took, failure = self._stall(self._client.session.initialize_result)
+                if failure is not None:
+                    ready.set_result(failure)
                     return
                 tools = await self.tools()
                 if not ready.done():

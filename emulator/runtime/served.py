@@ -10,7 +10,7 @@ import asyncio
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from emulator.runtime.mcp_answers import answer
 from emulator.runtime.outages import Scripted
@@ -136,7 +136,8 @@ class ServedServer:
     @property
     def tools(self) -> Mapping[str, SimulatedTool]:
         """What it offers now."""
-        return self.scripted.tools or {}
+        assert self.scripted.tools is not None
+        return self.scripted.tools
 
     def plan(self, plan: ServerPlan) -> None:
         """Script what a plan speaks of; the rest stays as it is."""
@@ -200,6 +201,11 @@ class ServedServers:
     def find(self, name: str) -> ServedServer | None:
         """The server of a name, if one is served."""
         return self._servers.get(name)
+
+    def offered(self, url: str) -> object:
+        """What the server at an own address offers: another object once that has changed, `None` where none is."""
+        server = self._servers.get(unquote(urlsplit(url).path.rpartition("/")[2]))
+        return None if server is None else server.tools
 
     def stop(self, name: str) -> None:
         """Serve a server no longer, if it is served."""

@@ -95,6 +95,12 @@ ROWS: Final = (
         "A server is connected to once in a workspace's life, and every call of every turn uses that connection.",
     ),
     Row(
+        "connect.own",
+        _S,
+        "A `url` at which this emulator itself serves an MCP server is connected to whatever `mcp` says.",
+        "It is on this very socket: nothing goes out. What others wait for in real time passes on the clock.",
+    ),
+    Row(
         "connect.ends",
         _S,
         "The connection ends with the session, the workspace, the tools or the emulator, and the process with all it "

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
+from emulator import ControlError
 from tests.contract.outages import CALLS, CONNECTS, FOUND, KINDS
 from tests.contract.steps import payloads, said, session_with, status
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from emulator import Turn
-    from tests.contract.outages import CallCase, ConnectCase
+    from tests.contract.outages import CallCase, ConnectCase, Server
     from tests.support import Api
 
 
 @pytest.fixture(params=list(KINDS))
-def server(request: pytest.FixtureRequest, api: Api) -> dict[str, Any]:
-    """The entry that declares a server called docs, which is there."""
+def server(request: pytest.FixtureRequest, api: Api) -> Iterator[Server]:
+    """A server called docs, which is there."""
     kind: str = request.param
-    return KINDS[kind](api)
+    with KINDS[kind](api) as server:
+        yield server
 
 
 async def searches(turn: Turn) -> None:
@@ -31,10 +35,14 @@ async def searches(turn: Turn) -> None:
 @pytest.mark.behaviour("mcp.fault.connect", "mcp.fault.connect-slow", "mcp.outage.script")
 @pytest.mark.parametrize("required", [False, True], ids=["optional", "required"])
 @pytest.mark.parametrize("case", CONNECTS.values(), ids=CONNECTS)
-def test_a_connect_ends_as_it_is_scripted(api: Api, server: dict[str, Any], case: ConnectCase, required: bool) -> None:
+def test_a_connect_ends_as_it_is_scripted(api: Api, server: Server, case: ConnectCase, required: bool) -> None:
+    if server.on_the_wire and case.worded:
+        with pytest.raises(ControlError, match="finds its own words"):
+            server.connects([case.entry])
+        return
     api.emulator.agent(searches)
-    api.emulator.mcp.script("docs", [case.entry])
-    session = session_with(api, {**server, "required": required})
+    server.connects([case.entry])
+    session = session_with(api, {**server.entry, "required": required})
     before, events = api.emulator.clock.now(), len(api.events(session))
 
     answer = api.say(session, "hello")
@@ -58,10 +66,11 @@ def test_a_connect_ends_as_it_is_scripted(api: Api, server: dict[str, Any], case
 
 @pytest.mark.behaviour("mcp.fault.call", "mcp.fault.call-seconds", "mcp.fault.call-hangs")
 @pytest.mark.parametrize("case", CALLS.values(), ids=CALLS)
-def test_a_call_ends_as_it_is_scripted(api: Api, server: dict[str, Any], case: CallCase) -> None:
+def test_a_call_ends_as_it_is_scripted(api: Api, server: Server, case: CallCase) -> None:
+    text = case.on_the_wire if server.on_the_wire and case.on_the_wire is not None else case.text
     api.emulator.agent(searches)
-    api.emulator.mcp.calls("docs", [case.entry])
-    session = session_with(api, server)
+    server.calls([case.entry])
+    session = session_with(api, dict(server.entry))
 
     assert api.say(session, "hello").status == 202
 
@@ -76,9 +85,9 @@ def test_a_call_ends_as_it_is_scripted(api: Api, server: dict[str, Any], case: C
         assert (said(api, session), payloads(api, session, "agent.tool_result")) == ([], [])
     else:
         (told,) = said(api, session)
-        assert told == (f"found: {FOUND}" if case.text is None else f"error: {case.text}")
+        assert told == (f"found: {FOUND}" if text is None else f"error: {text}")
         (result,) = payloads(api, session, "agent.tool_result")
-        assert (result["isError"], result["summary"]) == (case.text is not None, case.text or FOUND)
+        assert (result["isError"], result["summary"]) == (text is not None, text or FOUND)
         assert [turn["status"] for turn in api.turns(session)] == ["completed"]
     # The next one finds everything as it should be.
     assert api.say(session, "again").status == 202
