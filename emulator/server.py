@@ -20,8 +20,9 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from emulator import render
-from emulator.api.app import LINK, Api
+from emulator.api.app import Api
 from emulator.api.previews import Pages
+from emulator.api.replies import LINK
 from emulator.api.served import Served
 from emulator.listening import Connection, hang_up
 from emulator.redaction import Secret
@@ -208,6 +209,8 @@ def corked(protocol_class: Any) -> Any:
     """An HTTP protocol class of the server's that writes through `Corked`."""
 
     class Protocol(protocol_class):  # type: ignore[misc]
+        app_state: dict[str, Any]
+
         def connection_made(self, transport: asyncio.Transport) -> None:
             writing = Corked(transport, self.loop)
             # Each request of this connection finds it in its scope's state.

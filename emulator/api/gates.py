@@ -18,21 +18,35 @@ if TYPE_CHECKING:
     from emulator.api.call import Call
     from emulator.api.operations import Operation
     from emulator.domain.idempotency import Answer, Scope
+    from emulator.domain.limits import Budget
 
 
 def check_token(operation: Operation, call: Call) -> tuple[tuple[bytes, bytes], ...]:
     """Token, then rate. Gives the budget headers of the reply."""
     if operation.public:
         return ()
-    world = call.world
-    header = call.headers.get(b"authorization")
-    text = None if header is None else header.decode("latin-1")
-    call.maybe_token = world.access.authenticate(text, world.now())
-    budget = world.budget(call.token, creates_session=operation.creates_session)
+    world, budget = call.world, _budget(operation, call)
     wait = budget.take(world.now())
     if wait is not None and world.settings.rates == "published":
         raise Limited(budget.headers(), budget.per_minute, wait)
     return budget.headers()
+
+
+def look(operation: Operation, call: Call) -> tuple[tuple[bytes, bytes], ...]:
+    """Who asks, and the budget headers of a reply that costs nothing. Raises 401."""
+    if operation.public:
+        return ()
+    budget = _budget(operation, call)
+    budget.refill(call.world.now())
+    return budget.headers()
+
+
+def _budget(operation: Operation, call: Call) -> Budget:
+    """What whoever asks has left. Raises 401."""
+    header = call.headers.get(b"authorization")
+    text = None if header is None else header.decode("latin-1")
+    call.maybe_token = call.world.access.authenticate(text, call.world.now())
+    return call.world.budget(call.token, creates_session=operation.creates_session)
 
 
 class Limited(Refusal):

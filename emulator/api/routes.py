@@ -56,6 +56,14 @@ class Routes(Generic[Operation]):
                 node = node.names.setdefault(segment, _Node())
         return node
 
+    def verbs(self, raw_path: bytes) -> tuple[str, ...]:
+        """The verbs a raw path takes; none where there is no such path."""
+        try:
+            self.find("", raw_path)
+        except Refusal as refused:
+            return tuple(filter(None, refused.headers.get("Allow", "").split(", ")))
+        return ()
+
     def find(self, verb: str, raw_path: bytes) -> tuple[Operation, dict[str, str]]:
         """The operation of a verb and a raw path, with the path's parameters.
 

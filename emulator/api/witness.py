@@ -28,10 +28,13 @@ _ID_LENGTH: Final = 36
 _RECENT: Final = 50
 
 
-def note(watcher: Watcher, entry: Entry, operation: Operation, call: Call) -> None:
-    """Have the watcher know of a request that was answered. Who asked is known."""
+def note(watcher: Watcher, entry: Entry, operation: Operation, call: Call, *, lost: bool = False) -> None:
+    """Have the watcher know of a request that was answered. Who asked is known.
+
+    Of one whose answer was `lost`, only what it has done: its client knows nothing of it.
+    """
     token = call.maybe_token
-    if token is None or not entry.status:
+    if token is None or not entry.status or (lost and not (operation.writes and entry.status < 300)):
         return
     outcome = call.outcome
     if isinstance(outcome, Stream):
@@ -41,6 +44,7 @@ def note(watcher: Watcher, entry: Entry, operation: Operation, call: Call) -> No
     arrived = (seconds - (entry.duration_ms or 0) / 1000, entry.at)
     refused = outcome if isinstance(outcome, Refusal) else None
     key = call.headers.get(b"idempotency-key") if operation.writes else None
+    facts = _facts(watcher, operation, call)
     place = hash(f"{entry.path}?{entry.query}" if entry.query else entry.path)
     watcher.asked(
         Exchange(
@@ -58,7 +62,7 @@ def note(watcher: Watcher, entry: Entry, operation: Operation, call: Call) -> No
             None if refused is None else refused.retry_after,
             call.digest if key is None else _meaning(call),
             None if key is None else hash(key),
-            _facts(watcher, operation, call),
+            facts.unread() if lost else facts,
         )
     )
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from emulator.client import requests
 from emulator.client.assertions import Assertions, AsyncAssertions
+from emulator.client.faults import AsyncFaults, Faults
 from emulator.client.parts import (
     AsyncClock,
     AsyncMcp,
@@ -62,6 +63,7 @@ class Handle(Assertions):
         self.url = url
         self.token = token
         self.mcp = Mcp(self)
+        self.faults = Faults(self)
         self.clock = Clock(self)
         self.webhooks = Webhooks(self)
         self.tokens = Tokens(self)
@@ -145,6 +147,7 @@ class AsyncHandle(AsyncAssertions):
         self.url = url
         self.token = token
         self.mcp = AsyncMcp(self)
+        self.faults = AsyncFaults(self)
         self.clock = AsyncClock(self)
         self.webhooks = AsyncWebhooks(self)
         self.tokens = AsyncTokens(self)

@@ -20,13 +20,15 @@ if TYPE_CHECKING:
     from emulator.wire.deliveries import Delivery
 
 
-class _Part:
+class Part:
+    """What a plain part knows."""
+
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
         self._perform = handle.perform
 
 
-class Mcp(_Part):
+class Mcp(Part):
     """What goes wrong with MCP servers, by name, from their next connect and their next call on."""
 
     def down(
@@ -72,7 +74,7 @@ class Mcp(_Part):
         return ServedServer(self._handle, server, self._perform(requests.serve(server, tools)))
 
 
-class Clock(_Part):
+class Clock(Part):
     """The emulator's clock."""
 
     def now(self) -> int:
@@ -84,7 +86,7 @@ class Clock(_Part):
         return self._perform(requests.advance(seconds))
 
 
-class Webhooks(_Part):
+class Webhooks(Part):
     """What webhooks were sent, and how their next deliveries go wrong."""
 
     def deliveries(self) -> Deliveries:
@@ -112,7 +114,7 @@ class Webhooks(_Part):
         self._perform(requests.clear_webhooks())
 
 
-class Tokens(_Part):
+class Tokens(Part):
     """Access tokens."""
 
     def mint(
@@ -134,7 +136,7 @@ class Tokens(_Part):
         self._perform(requests.revoke(token_id))
 
 
-class SettingsControl(_Part):
+class SettingsControl(Part):
     """The settings of the emulator."""
 
     def get(self) -> dict[str, Any]:
@@ -146,13 +148,15 @@ class SettingsControl(_Part):
         return self._perform(requests.update_settings(values))
 
 
-class _AsyncPart:
+class AsyncPart:
+    """What an awaitable part knows."""
+
     def __init__(self, handle: AsyncHandle) -> None:
         self._handle = handle
         self._perform = handle.perform
 
 
-class AsyncMcp(_AsyncPart):
+class AsyncMcp(AsyncPart):
     """`Mcp`, awaited."""
 
     async def down(
@@ -183,7 +187,7 @@ class AsyncMcp(_AsyncPart):
         return AsyncServedServer(self._handle, server, await self._perform(requests.serve(server, tools)))
 
 
-class AsyncClock(_AsyncPart):
+class AsyncClock(AsyncPart):
     """`Clock`, awaited."""
 
     async def now(self) -> int:
@@ -195,7 +199,7 @@ class AsyncClock(_AsyncPart):
         return await self._perform(requests.advance(seconds))
 
 
-class AsyncWebhooks(_AsyncPart):
+class AsyncWebhooks(AsyncPart):
     """`Webhooks`, awaited."""
 
     async def deliveries(self) -> Deliveries:
@@ -219,7 +223,7 @@ class AsyncWebhooks(_AsyncPart):
         await self._perform(requests.clear_webhooks())
 
 
-class AsyncTokens(_AsyncPart):
+class AsyncTokens(AsyncPart):
     """`Tokens`, awaited."""
 
     async def mint(
@@ -237,7 +241,7 @@ class AsyncTokens(_AsyncPart):
         await self._perform(requests.revoke(token_id))
 
 
-class AsyncSettingsControl(_AsyncPart):
+class AsyncSettingsControl(AsyncPart):
     """`SettingsControl`, awaited."""
 
     async def get(self) -> dict[str, Any]:

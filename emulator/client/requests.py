@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from emulator.refusals import Refusal
     from emulator.wire import control as wire
     from emulator.wire import deliveries as deliveries_wire
+    from emulator.wire import faults as faults_wire
     from emulator.wire import served as served_wire
 
 T = TypeVar("T")
@@ -295,6 +296,24 @@ def script_webhooks(entries: Iterable[Mapping[str, Any]]) -> Request[None]:
 
 def clear_webhooks() -> Request[None]:
     return Request("DELETE", _path("webhooks", "script"), _nothing)
+
+
+def _fault(answer: Any) -> faults_wire.Fault:
+    from emulator.wire import faults as wire
+
+    return wire.Fault.model_construct(**answer)
+
+
+def add_fault(match: Mapping[str, Any] | None, asked: dict[str, Any]) -> Request[faults_wire.Fault]:
+    return Request("POST", _path("faults"), _fault, _given(match=match, **asked))
+
+
+def faults() -> Request[list[faults_wire.Fault]]:
+    return Request("GET", _path("faults"), lambda answer: [_fault(entry) for entry in answer["faults"]])
+
+
+def clear_faults(fault_id: str | None) -> Request[None]:
+    return Request("DELETE", _path("faults") if fault_id is None else _path("faults", fault_id), _nothing)
 
 
 def report() -> Request[dict[str, Any]]:

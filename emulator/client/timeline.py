@@ -61,13 +61,16 @@ class Timeline(list[dict[str, Any]]):
 
 def of_request(request: Mapping[str, Any]) -> str:
     """A request in a line: status, verb, path, request id and the main fields of its body; the refusal below."""
+    fault = request.get("fault")
     query = "&".join(f"{name}={value}" for name, value in request["query"].items())
     parts = [
-        str(request["status"]),
+        str(request["status"]) if request["status"] else "no answer",
         request["code"],
         request["method"],
         f"{request['path']}?{query}" if query else request["path"],
         request["request_id"],
+        # An emulator of an earlier version tells of none.
+        fault and f"[{fault}]",
         *_fields(request["body"]),
     ]
     text = " ".join(part for part in parts if part)

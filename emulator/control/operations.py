@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.api.parse import Parameter
-from emulator.control import actions, records, script, served, webhooks, world
+from emulator.control import actions, faults, records, script, served, webhooks, world
 from emulator.wire import Named
 
 if TYPE_CHECKING:
@@ -130,6 +130,36 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         summary="Serve an MCP server no longer",
         handler=served.delete_served,
         response=Named("served.Serving"),
+    ),
+    Operation(
+        verb="GET",
+        path="/_emulator/faults",
+        summary="Read the HTTP faults",
+        handler=faults.get_faults,
+        response=Named("faults.FaultList"),
+    ),
+    Operation(
+        verb="POST",
+        path="/_emulator/faults",
+        summary="Have requests go wrong",
+        handler=faults.post_fault,
+        request=Named("faults.FaultRequest"),
+        response=Named("faults.Fault"),
+        status=201,
+    ),
+    Operation(
+        verb="DELETE",
+        path="/_emulator/faults",
+        summary="Forget the HTTP faults",
+        handler=faults.delete_faults,
+        response=Named("faults.FaultList"),
+    ),
+    Operation(
+        verb="DELETE",
+        path="/_emulator/faults/{fault_id}",
+        summary="Forget one HTTP fault",
+        handler=faults.delete_fault,
+        response=Named("faults.Fault"),
     ),
     Operation(
         verb="GET",

@@ -33,7 +33,6 @@ def report(deployment: Deployment) -> dict[str, Any]:
         "open_streams": _open_streams(deployment),
         "running_turns": _running(engine),
         "undelivered_webhooks": _undelivered(deployment),
-        "unused_faults": [],
         "unused_outages": _unused_outages(deployment),
         "agent_not_at_rest": list(engine.rest.missed),
         "script_errors": _script_errors(engine),
@@ -41,6 +40,8 @@ def report(deployment: Deployment) -> dict[str, Any]:
         "findings": _findings(deployment),
     }
     cleaned: dict[str, Any] = scrub_value(found)
+    # The id of a token stands in it under a name that is one of secrets elsewhere; it is without them.
+    cleaned["unused_faults"] = [fault.as_json() for fault in deployment.faults if not fault.hits]
     return {**cleaned, "verdict": verdict(cleaned, strict=world.settings.strict)}
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from emulator import render
 from emulator.api import parse
-from emulator.api.app import log_fault
+from emulator.api.replies import log_fault
 from emulator.api.routes import Routes
 from emulator.control.call import Call, Host
 from emulator.control.operations import OPERATIONS, Operation

@@ -122,8 +122,11 @@ def _outage(entry: Mapping[str, Any]) -> str:
     return f"the MCP server {short(entry['server'], 80)} was to fail for {left} more"
 
 
-def _any(entry: Any) -> str:
-    return short(entry, 300)
+def _fault(entry: Mapping[str, Any]) -> str:
+    asked = {name: value for name, value in entry.items() if name not in ("id", "matched", "hits")}
+    such = entry["matched"]
+    met = f"{such} requests were such, and it was not due" if such else "no request was such"
+    return f"the fault {entry['id']} never happened: {short(asked, 300)}; {met}"
 
 
 # Kind of the report -> how an entry of it reads.
@@ -136,6 +139,6 @@ _LEFT: Final[Mapping[str, Callable[[Any], str]]] = {
     "open_streams": _stream,
     "undelivered_webhooks": _delivery,
     "findings": lambda entry: f"{entry['id']}: {entry['message']} See {entry['link']}",
-    "unused_faults": lambda entry: f"a fault was scripted and never happened: {_any(entry)}",
+    "unused_faults": _fault,
     "unused_outages": _outage,
 }

@@ -73,6 +73,10 @@ class Access:
         """The tokens whose scopes somebody named."""
         return [token for token in self._by_id.values() if token.chosen]
 
+    def knows(self, token_id: str) -> bool:
+        """Whether there is a token of that id."""
+        return token_id in self._by_id
+
     def revoke(self, token_id: str) -> Token | None:
         """Have a token refused from its next request on. Gives it back, or `None`."""
         token = self._by_id.get(token_id)
@@ -83,13 +87,13 @@ class Access:
     def authenticate(self, header: str | None, now: int) -> Token:
         """The token an `Authorization` header names. Raises 401 `authentication_error`."""
         if header is None:
-            raise _unauthorized("This request has no access token. Send `Authorization: Bearer gbr_pat_…`.", "")
+            raise unauthorized("This request has no access token. Send `Authorization: Bearer gbr_pat_…`.", "")
         kind, _, text = header.partition(" ")
         if kind.lower() != "bearer" or not text.strip():
-            raise _unauthorized("The Authorization header is not of the form `Bearer gbr_pat_…`.", "invalid_request")
+            raise unauthorized("The Authorization header is not of the form `Bearer gbr_pat_…`.", "invalid_request")
         token = self._by_digest.get(_digest(text.strip()))
         if token is None or token.revoked or (token.expires_at is not None and token.expires_at <= now):
-            raise _unauthorized(UNRECOGNISED, "invalid_token")
+            raise unauthorized(UNRECOGNISED, "invalid_token")
         return token
 
 
@@ -105,6 +109,7 @@ def _digest(text: str) -> bytes:
     return sha256(text.encode("utf-8", "surrogateescape")).digest()
 
 
-def _unauthorized(message: str, error: str) -> Refusal:
+def unauthorized(message: str, error: str) -> Refusal:
+    """A 401 with its challenge."""
     challenge = f'Bearer realm="gobare", error="{error or "invalid_token"}"'
     return Refusal("authentication_error", message, headers={"WWW-Authenticate": challenge})

@@ -57,15 +57,19 @@ class Budget:
 
     def take(self, now: int) -> int | None:
         """Spend one call. `None`, or the whole seconds to wait where there was none; that costs nothing."""
-        self.left = min(self.per_minute, self.left + max(0, now - self.at) * self.per_minute / 60_000)
-        self.at = now
+        self.refill(now)
         if self.left < 1:
             return max(1, ceil((1 - self.left) * 60 / self.per_minute))
         self.left -= 1
         return None
 
+    def refill(self, now: int) -> None:
+        """Count in what time has given back."""
+        self.left = min(self.per_minute, self.left + max(0, now - self.at) * self.per_minute / 60_000)
+        self.at = now
+
     def headers(self) -> tuple[tuple[bytes, bytes], ...]:
-        """The four budget headers, as of the last `take` (contract §1)."""
+        """The four budget headers, as of the last `take` or `refill` (contract §1)."""
         reset = ceil((self.per_minute - self.left) * 60 / self.per_minute)
         return (
             *self.fixed,

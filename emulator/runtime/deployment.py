@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.clock import Clock
 from emulator.domain.access import DEFAULT_TOKEN, check_scopes
+from emulator.domain.faults import Faults
 from emulator.domain.world import World
 from emulator.redaction import Secret
 from emulator.render import FrameCodec
@@ -61,6 +62,7 @@ class Deployment:
         self.outages = Outages(self.clock)
         self.connections = Connections(self.clock)
         self.served = ServedServers(self.world)
+        self.faults = Faults(self.world.ids, self.clock.now)
         self.script = Script()
         self.deliveries = Deliveries(self.world, self.clock)
         self.feed.listeners.append(self.deliveries.pump)
@@ -89,6 +91,8 @@ class Deployment:
             if plan.scripts:
                 # Its tools are those the simulated server has, and not others in their place.
                 self.outages.plan(name, replace(plan, tools=None))
+        for match, asked in scenario.faults:
+            self.faults.add(match, source=scenario, **asked)
 
     def unmatched_writes(self) -> list[dict[str, Any]]:
         """Where the client's writes are not those of a recording that is played strictly."""
@@ -98,10 +102,11 @@ class Deployment:
         return self.write_check.findings() if strict else []
 
     def unload(self) -> None:
-        """Take the scenario away, and the outages it brought."""
+        """Take the scenario away, and the outages and faults it brought."""
         if self.script.scenario is not None:
             for name in self.script.scenario.mcp:
                 self.outages.clear(name)
+            self.faults.remove(lambda fault: fault.source is not None)
         self.script.scenario = None
         self.write_check = None
 

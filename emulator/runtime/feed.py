@@ -12,6 +12,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from emulator import render
+from emulator.clock import monotonic
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -26,6 +27,8 @@ BATCH: Final = 256
 PATIENCE: Final = 200
 
 _PING: Final = b": ping\n\n"
+# Seconds between two looks of something that waits for good.
+_LONG: Final = 3600.0
 
 
 class Feed:
@@ -229,6 +232,15 @@ class Reader:
                 return
             elif not await self._woken(ping_seconds):
                 yield _PING
+
+    async def ended(self, seconds: float | None) -> None:
+        """Wait until it is to end, at most so many real seconds if any, whatever there is to send meanwhile."""
+        until = None if seconds is None else monotonic() + seconds
+        while not self._ended:
+            left = _LONG if until is None else until - monotonic()
+            if left <= 0:
+                return
+            await self._woken(left)
 
     async def _woken(self, seconds: float) -> bool:
         """Wait for a frame. `False` when `seconds` passed without one."""

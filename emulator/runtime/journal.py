@@ -20,7 +20,8 @@ _UNKNOWN: Final = object()
 
 @dataclass(slots=True)
 class Entry:
-    """One request. `duration_ms` is real milliseconds, `None` while it is under way."""
+    """One request. `duration_ms` is real milliseconds, `None` while it is under way. `fault` is the id of what it met;
+    a `status` of 0: its client was sent no answer."""
 
     method: str
     path: str
@@ -33,6 +34,7 @@ class Entry:
     message: str | None = None
     duration_ms: float | None = None
     body: Any = None
+    fault: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -47,6 +49,7 @@ class Entry:
             "token_id": self.token_id,
             "duration_ms": self.duration_ms,
             "body": self.body,
+            "fault": self.fault,
         }
 
 

@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import BaseModel, ValidationError
 
 from emulator.domain.expectations import Expectation
+from emulator.domain.faults import check as check_fault
 from emulator.domain.outages import ServerPlan, plan_of
 from emulator.domain.scenario import Condition, Rule
 from emulator.domain.servers import Unusable
-from emulator.refusals import CATALOGUE, did_you_mean
+from emulator.refusals import CATALOGUE, Refusal, did_you_mean
 from emulator.runtime.patterns import unusable
 from emulator.runtime.player import GIVEN, Player, Step
 from emulator.runtime.scenario_problems import problems_of
 from emulator.scenario_source import Problem, ScenarioError, Where, path_of, read
 from emulator.wire import scenario as wire
+from emulator.wire.faults import given
 from emulator.wire.servers import McpServer
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
     from emulator.runtime.playback import WriteCheck
     from emulator.runtime.templates import Template, Templates
+    from emulator.wire.faults import FaultRequest
 
 __all__ = ["LoadedScenario", "ScenarioError", "condition", "load", "merge"]
 
@@ -58,6 +61,8 @@ class LoadedScenario:
     check: Callable[[], WriteCheck] | None = None
     # How it is played, where that was said with it; else the setting says it.
     mode: str | None = None
+    # HTTP faults: which requests, and what goes wrong with them.
+    faults: list[tuple[dict[str, Any], dict[str, Any]]] = field(default_factory=list)
 
     def unreached(self) -> list[dict[str, Any]]:
         """The steps no turn has begun: each with `scenario`, `step` (its path), `verb` and `required`."""
@@ -74,7 +79,9 @@ class LoadedScenario:
             Rule(rule.condition, player, rule.name, rule.otherwise, rule.times)
             for rule, player in zip(self.rules, players, strict=True)
         ]
-        return LoadedScenario(self.name, self.document, rules, dict(self.mcp), players, self.check, self.mode)
+        return LoadedScenario(
+            self.name, self.document, rules, dict(self.mcp), players, self.check, self.mode, self.faults
+        )
 
 
 def load(source: str | os.PathLike[str] | Mapping[str, Any]) -> LoadedScenario:
@@ -91,9 +98,10 @@ def load(source: str | os.PathLike[str] | Mapping[str, Any]) -> LoadedScenario:
     builder = _Builder(name)
     rules = [builder.rule(rule, ("agent", n)) for n, rule in enumerate(shape.agent)]
     mcp = {server: builder.server(described, ("mcp", server)) for server, described in shape.mcp.items()}
+    faults = [builder.fault(asked, ("faults", n)) for n, asked in enumerate(shape.faults)]
     if builder.problems:
         raise ScenarioError(origin, builder.problems)
-    return LoadedScenario(name, document, rules, mcp, builder.players)
+    return LoadedScenario(name, document, rules, mcp, builder.players, faults=faults)
 
 
 def merge(scenarios: Sequence[LoadedScenario]) -> LoadedScenario:
@@ -107,6 +115,7 @@ def merge(scenarios: Sequence[LoadedScenario]) -> LoadedScenario:
     merged = LoadedScenario(" + ".join(one.name for one in scenarios), {}, [], {})
     agent: list[Any] = []
     mcp: dict[str, Any] = {}
+    faults: list[Any] = []
     for one in scenarios:
         for server in one.mcp:
             if server in merged.mcp:
@@ -116,10 +125,13 @@ def merge(scenarios: Sequence[LoadedScenario]) -> LoadedScenario:
         merged.rules += one.rules
         merged.players += one.players
         merged.mcp |= one.mcp
+        merged.faults += one.faults
+        faults += one.document.get("faults", [])
         merged.check, merged.mode = merged.check or one.check, merged.mode or one.mode
         agent += one.document.get("agent", [])
         mcp |= one.document.get("mcp", {})
-    merged.document = {"scenario": merged.name, "mcp": mcp, "agent": agent} if scenarios else {}
+    with_faults = {"faults": faults} if faults else {}
+    merged.document = {"scenario": merged.name, "mcp": mcp, **with_faults, "agent": agent} if scenarios else {}
     return merged
 
 
@@ -160,6 +172,14 @@ class _Builder:
         except Unusable as unusable:
             self._wrong((*where, *unusable.where), unusable.text)
             return ServerPlan()
+
+    def fault(self, shape: FaultRequest, where: Where) -> tuple[dict[str, Any], dict[str, Any]]:
+        match, asked = given(shape)
+        try:
+            check_fault(match, asked)
+        except Refusal as refused:
+            self._wrong(where, f"cannot be: {refused.message.removesuffix('.')}")
+        return match, asked
 
     def rule(self, shape: wire.WhenRule | wire.OtherwiseRule, where: Where) -> Rule:
         otherwise = isinstance(shape, wire.OtherwiseRule)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from emulator.refusals import did_you_mean, suggest
 from emulator.scenario_source import Problem, Where, kind_of
+from emulator.wire import faults, servers, steps
 from emulator.wire import scenario as wire
-from emulator.wire import servers, steps
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -140,6 +140,12 @@ def _keys_at(where: Where) -> Sequence[str] | None:
             return steps.keys_of(servers.ToolCall)
         case ("mcp", str(), *_, "tools", str()):
             return steps.keys_of(servers.McpTool)
+        case ("faults", int()):
+            return tuple(faults.FaultRequest.model_fields)
+        case ("faults", int(), "match"):
+            return tuple(faults.FaultMatch.model_fields)
+        case ("faults", int(), "drip"):
+            return tuple(faults.FaultDrip.model_fields)
         case ("agent", int()):
             return (*_RULE, "otherwise", "times")
         case ("agent", int(), "when"):

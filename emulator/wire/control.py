@@ -150,7 +150,7 @@ class RequestEntry(Response):
     method: str
     path: str
     query: dict[str, str]
-    status: int
+    status: int = Field(description="0 where a fault kept any answer from the client.")
     code: str | None = Field(description="The code of the refusal, if it was refused.")
     message: str | None = Field(description="Its message.")
     request_id: str
@@ -158,6 +158,7 @@ class RequestEntry(Response):
     token_id: str | None
     duration_ms: float | None = Field(description="Real milliseconds; null while it is under way.")
     body: Any = None
+    fault: str | None = Field(default=None, description="The id of the fault it met; null when all went well.")
 
 
 class Requests(Response):

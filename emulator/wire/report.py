@@ -12,6 +12,7 @@ from pydantic import Field
 from emulator.wire.common import Milliseconds, Response
 from emulator.wire.control import ActionType
 from emulator.wire.deliveries import UndeletedWebhook, UndeliveredWebhook
+from emulator.wire.faults import Fault
 
 RequestId = Annotated[str | None, Field(description="The request it began with; null where none did.")]
 
@@ -289,7 +290,7 @@ class Report(Response):
     open_streams: list[OpenStream]
     running_turns: list[RunningTurn]
     undelivered_webhooks: list[UndeliveredWebhook]
-    unused_faults: list[dict[str, Any]]
+    unused_faults: list[Fault]
     unused_outages: list[UnusedOutage]
     agent_not_at_rest: list[NotAtRest]
     script_errors: list[ScriptFailure]

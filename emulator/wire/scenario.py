@@ -13,6 +13,7 @@ from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from emulator.wire.faults import FaultRequest
 from emulator.wire.servers import McpServer
 from emulator.wire.steps import REQUIRED as REQUIRED
 from emulator.wire.steps import Maybe, Name, Shape, Step, Text, not_empty
@@ -88,11 +89,15 @@ AgentRule = Annotated[
 
 
 class ScenarioFile(Shape):
-    """A scenario: what the agent behind the emulated API does, and the MCP servers it meets."""
+    """A scenario: what the agent behind the emulated API does, the MCP servers it meets, and requests that go
+    wrong."""
 
     scenario: Maybe[Text] = Field(default=None, description="Its name, for reports.")
     description: Maybe[str] = Field(default=None, description="What it is for. Not used.")
     mcp: dict[Name, McpServer] = Field(default_factory=dict, description="Simulated MCP servers by name.")
+    faults: list[FaultRequest] = Field(
+        default_factory=list, description="HTTP faults, from the moment it is loaded; a request meets the first due."
+    )
     agent: list[AgentRule] = Field(
         default_factory=list, description="Rules; the first whose `when` holds answers a message."
     )

@@ -8,7 +8,19 @@ from typing import Final
 
 from tests.bench.harness import Line, now
 
-BENCHES: Final = ("fixture", "plugin", "start", "tools", "loop", "replay", "scale", "streams", "webhooks", "hammer")
+BENCHES: Final = (
+    "fixture",
+    "plugin",
+    "start",
+    "tools",
+    "loop",
+    "replay",
+    "scale",
+    "streams",
+    "webhooks",
+    "faults",
+    "hammer",
+)
 
 
 def main(names: list[str]) -> int:

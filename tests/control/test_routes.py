@@ -106,7 +106,7 @@ def test_reading_changes_nothing(gobare: Emulator, api: Api, parked: str) -> Non
     ("verb", "path", "body", "status", "message"),
     [
         ("GET", "/_emulator", None, 404, "There is no such control route. GET /_emulator/openapi.json lists them."),
-        ("GET", "/_emulator/faults", None, 404, "There is no such control route"),
+        ("GET", "/_emulator/fault", None, 404, "There is no such control route"),
         ("POST", "/_emulator/scenario", {}, 405, "This path takes GET, PUT, DELETE."),
         ("PUT", "/_emulator/clock/advance", {}, 405, "This path takes POST."),
         ("GET", "/_emulator/report?all=1", None, 400, "Unknown query parameter `all`. None is accepted here."),

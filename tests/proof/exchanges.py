@@ -75,6 +75,7 @@ def _watched(
     async def watched(app: Any, scope: Scope, receive: Receive, send: Send) -> None:
         seen = Exchange(control, scope["method"], scope["raw_path"], scope["query_string"], dict(scope["headers"]))
         part = b""
+        whole = False
 
         async def take() -> Message:
             message = await receive()
@@ -84,7 +85,8 @@ def _watched(
             return message
 
         async def give(message: Message) -> None:
-            nonlocal part
+            nonlocal part, whole
+            whole = message["type"] == "http.response.body" and not message.get("more_body", False)
             if message["type"] == "http.response.start":
                 seen.status, seen.headers = message["status"], list(message["headers"])
                 kind = dict(seen.headers)[b"content-type"]
@@ -105,6 +107,8 @@ def _watched(
             await call(app, scope, take, give)
         finally:
             if seen.status and seen.frames is None:
+                # Of an answer that a fault cut off there is no JSON.
+                seen.body = seen.body if whole else None
                 recorder.note(seen)
 
     return watched

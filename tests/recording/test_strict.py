@@ -226,3 +226,32 @@ def test_played_freely_nothing_of_it_is_reported(gobare: Emulator, tmp_path: Pat
     gobare.settings.update(mode="strict")
     assert len(gobare.report()["recording"]) == 2
     gobare.settings.update(mode="script")
+
+
+# Requests that go wrong
+
+
+def test_a_fault_is_no_difference(play: Callable[..., list[dict[str, Any]]]) -> None:
+    def tries_again(api: Api) -> None:
+        faults = api.emulator.faults
+        faults.add({"method": "POST", "path": "/v1/sessions"}, reset="before", times=1)
+        faults.add({"method": "POST", "path": "/v1/sessions/*/events", "nth": 1}, error="invalid_request")
+        faults.add({"method": "POST", "path": "/v1/sessions/*/events", "nth": 3}, reset="after")
+        faults.add({"method": "DELETE"}, twice=True)
+
+        def again(call: Callable[[], object]) -> None:
+            try:
+                call()
+            except OSError:
+                call()
+
+        body = {"title": "Order desk", "metadata": {"run": "1"}, "agent": {"tools": [LOOKUP, DOCS]}}
+        again(lambda: api.post("/v1/sessions", body))
+        session = api.get("/v1/sessions").json["data"][0]["id"]
+        assert api.say(session, "Where is order A-4471?").status == 400
+        assert api.say(session, "Where is order A-4471?").status == 202
+        action, key = api.actions(session)[0], {"idempotency-key": "mine"}
+        again(lambda: api.answer(session, action, '{"status": "shipped"}', headers=key))
+        api.delete(f"/v1/sessions/{session}")
+
+    assert play(tries_again) == []

@@ -118,7 +118,10 @@ def test_anchors_and_merge_keys_work(tmp_path: Path) -> None:
             "agent[0].do[0].call.functon is not a key here. Accepted: function, arguments, as, lose, expires, expect. "
             "Did you mean `function`?",
         ),
-        ({"agents": []}, "agents is not a key here. Accepted: scenario, description, mcp, agent. Did you mean `agent"),
+        (
+            {"agents": []},
+            "agents is not a key here. Accepted: scenario, description, mcp, faults, agent. Did you mean `agent",
+        ),
         (step({"call": {}}), "agent[0].otherwise[0].call.function is missing. Accepted: function, arguments, as, "),
         ({"mcp": {"docs": {"script": [{"stat": "up"}]}}}, "mcp.docs.script[0].stat is not a key here. Accepted:"),
         ({"mcp": {"docs": {"tools": {"s": {"text": "x", "content": []}}}}}, "tools.s has both `text` and `content`"),

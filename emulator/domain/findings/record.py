@@ -7,7 +7,7 @@ is kept of an event, every later look at it is kept as well.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 LIMIT: Final = 20_000
@@ -47,6 +47,10 @@ class Facts:
     gained: frozenset[str] = frozenset()
     differs: bool = False
     waits: bool = False
+
+    def unread(self) -> Facts:
+        """The same of a write whose answer never came: what it has done, and nothing it was told."""
+        return replace(self, calls=(), lost=False)
 
 
 NO_FACTS: Final = Facts()
