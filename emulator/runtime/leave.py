@@ -98,14 +98,15 @@ class Leave:
         `place` raises for a path that cannot be: the script's error, unless the agent is refused.
         """
         args: dict[str, Any] = {"path": spelled_out(path)}
-        if data is not None:
-            with suppress(UnicodeDecodeError):
-                args["content"] = data.decode()
-        if self._verdict(tool, args).decision != "deny":
+        verdict = self._verdict(tool, args)
+        if verdict.decision != "deny":
             try:
                 place(path)
             except (UnusablePath, FileNotFoundError) as unusable:
                 raise ScriptError(f"the agent could not {tool} {path!r}: {unusable}") from None
+        if verdict.decision == "ask" and data is not None:
+            with suppress(UnicodeDecodeError):
+                args["content"] = data.decode()
         return (await self.ask(tool, args)).granted
 
     def _verdict(self, tool: str, args: Mapping[str, Any], *, read_only: bool = False, asks: bool = False) -> Verdict:

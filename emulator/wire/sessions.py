@@ -47,10 +47,10 @@ class PermissionRule(Request):
     """What to decide about acts that match every given field."""
 
     decision: Literal["allow", "deny", "ask"]
-    tool: Maybe[RuleField] = None
-    path: Maybe[RuleField] = None
-    command: Maybe[RuleField] = None
-    domain: Maybe[RuleField] = None
+    tool: Maybe[RuleField] = Field(default=None, description="A glob of tools, such as `mcp_docs_*`.")
+    path: Maybe[RuleField] = Field(default=None, description="A file, a folder with all that is in it, or a glob.")
+    command: Maybe[RuleField] = Field(default=None, description="A glob of commands, or the words they begin with.")
+    domain: Maybe[RuleField] = Field(default=None, description="A host, or a glob of hosts.")
 
 
 PermissionRules = Annotated[list[PermissionRule], Field(max_length=50)]

@@ -25,7 +25,14 @@ REQUIRED: Final = [{"type": "mcp", "name": "vault", "url": "https://vault.test/m
 BINARY: Final = bytes(range(256))
 SCENARIO: Final = {
     "mcp": {
-        "wiki": {"tools": {"search": {"text": "3 pages", "read_only": True}, "write": {"text": "saved"}}},
+        "wiki": {
+            "tools": {
+                "search": {"text": "3 pages"},
+                "write": {"text": "saved"},
+                "count": {"text": "3", "read_only": True},
+                "look": {"text": "a page", "read_only": True},
+            }
+        },
         "docs": {"tools": {"search": {"text": "found"}}},
         "vault": {},
     }
@@ -85,13 +92,17 @@ async def governed(turn: Turn) -> None:
     done += [await turn.use("read", {"path": "a.md"}, "an A"), await turn.write("notes/a.md", "# {{ A }}\n")]
     done += [await turn.write("outputs/b.bin", BINARY), await turn.write("secrets/../secrets/key", "k")]
     done += [await turn.delete("notes/a.md"), await turn.use("web_search", {"url": "http://a.evil.test"})]
-    done += [not (await turn.mcp("wiki", tool, {"q": "a"})).is_error for tool in ("search", "write", "search")]
+    if done[3]:
+        done += [await turn.delete("notes/a.md")]
+    for tool in ({2: "search", 3: "look"}.get(turn.number, "write"), "write"):
+        done += [not (await turn.mcp("wiki", tool, {"q": "a"})).is_error]
     if await turn.approve("edit", {"path": "outputs/c.txt"}):
         done += [await turn.use("edit", {"path": "outputs/c.txt"}, "edited"), await turn.write("outputs/c.txt", "c")]
+    counted = turn.mcp("wiki", "count" if turn.number == 1 else "search")
     done += await turn.together(
-        turn.write("outputs/d.txt", "d"), turn.use("ls", {}, "d.txt"), turn.write("outputs/e.txt", "e")
+        turn.write("outputs/d.txt", "d"), turn.use("ls", {}, "d.txt"), turn.write("outputs/e.txt", "e"), counted
     )
-    await turn.say(" ".join(map(str, done)))
+    await turn.say(" ".join(map(str, done[:-1])))
 
 
 async def large(turn: Turn) -> None:
@@ -220,7 +231,7 @@ def _governed(api: Api) -> str:
     session = api.session({"agent": agent})
     api.say(session, "governed, step by step")
     # In turn, and the two side by side from the last.
-    approved = iter([True, False, True, True, True, False, True, False, True, True, True])
+    approved = iter([True, False, True, True, True, False, True, True, False, True, True, True, True])
     while waiting := api.actions(session):
         answer = {"type": "input.approval", "call_id": waiting[-1]["call_id"], "approved": next(approved, True)}
         api.send(session, answer)

@@ -9,6 +9,9 @@ import pytest
 
 from emulator import AsyncEmulator, ControlError, Emulator, EmulatorClient, ScenarioError
 from emulator.recording import load
+from emulator.recording.document import recording_of
+from emulator.recording.steps import scenario_of
+from emulator.scenario_source import read
 from tests.recording.recorded import Recorded
 from tests.support import Api
 from tests.test_pytest_plugin import CALL
@@ -181,3 +184,46 @@ def test_a_stranger_s_test_plays_it_and_a_changed_answer_fails_it_with_the_field
             '*events?0?.output: expected "{\\"status\\": \\"shipped\\"}", was "{\\"status\\": \\"lost\\"}"*',
         ]
     )
+
+
+def test_an_act_comes_after_its_approval_although_another_is_still_waited_for(gobare: Emulator, tmp_path: Path) -> None:
+    async def gated(turn: Any, command: str) -> None:
+        if await turn.approve("bash", {"command": command}):
+            await turn.use("bash", {"command": command})
+
+    async def agent(turn: Any) -> None:
+        await turn.together(gated(turn, "make"), gated(turn, "make test"))
+
+    def client(api: Api) -> list[str]:
+        session = api.session({"input": "go"})
+        for action in api.actions(session):
+            api.send(session, {"type": "input.approval", "call_id": action["call_id"], "approved": True})
+        shown = ("approval.requested", "approval.resolved", "agent.tool_call")
+        return [event["type"] for event in gobare.events() if event["type"] in shown]
+
+    gobare.agent(agent)
+    with Recorded(gobare, tmp_path / "two.jsonl") as recorder:
+        told = client(recorder.api)
+    gobare.reset()
+    gobare.load(tmp_path / "two.jsonl")
+    again = client(Api(gobare))
+    assert sorted(again) == sorted(told)
+    assert again.index("agent.tool_call") > again.index("approval.resolved")
+
+
+def test_an_approved_write_keeps_its_text_though_the_file_is_gone(gobare: Emulator, tmp_path: Path) -> None:
+    @gobare.agent
+    async def agent(turn: Any) -> None:
+        await turn.write("draft.txt", "first")
+        await turn.delete("draft.txt")
+
+    with Recorded(gobare, tmp_path / "draft.jsonl") as recorder:
+        recorder.api.session({"agent": {"approval_mode": "per_step"}, "input": "go"})
+        gobare.approve()
+        gobare.approve()
+    origin, document = read(tmp_path / "draft.jsonl")
+    (rule,) = scenario_of(recording_of(document, origin))["agent"]
+    assert rule["do"] == [
+        {"write": {"path": "/workspace/draft.txt", "content": "first"}},
+        {"delete": "/workspace/draft.txt"},
+    ]
