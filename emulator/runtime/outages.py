@@ -127,7 +127,7 @@ class _Guarded:
         await self.tools()
 
     async def tools(self) -> list[ServerTool]:
-        offered = await self._server.tools()
+        offered, self._canned = await self._server.tools(), {}
         scripted = self._outages.scripted.get(self._name)
         if scripted is not None and scripted.tools is not None:
             own = {tool.name: tool for tool in offered}
@@ -135,8 +135,6 @@ class _Guarded:
             offered = [
                 listed(name, tool) if name in self._canned else own[name] for name, tool in scripted.tools.items()
             ]
-        elif self._canned:
-            self._canned = {}
         if offered is not self._offered:
             self._offered = offered
             self._seen.update(tool.name for tool in offered)

@@ -176,6 +176,18 @@ def test_a_tool_may_appear_and_vanish_within_a_turn(api: Api) -> None:
     assert api.emulator.report()["script_errors"] == []
 
 
+@pytest.mark.behaviour("mcp.tools.gone")
+def test_a_tool_that_was_there_at_the_connect_and_never_called_may_be_gone(api: Api) -> None:
+    session = session_with(api, SERVER)
+    api.say(session, "hello")
+    api.put("/_emulator/mcp/docs", {"tools": {}}, token=None)
+
+    api.emulator.agent(searches)
+    api.say(session, "one")
+
+    assert said(api, session)[-1] == "one: docs: the server has this tool no more"
+
+
 @pytest.mark.behaviour("mcp.tools.change")
 def test_a_server_may_offer_other_tools_from_a_connect_on(api: Api) -> None:
     api.emulator.agent(searches)
@@ -206,10 +218,13 @@ def test_a_tool_of_which_nothing_is_said_stays_the_servers_own(api: Api) -> None
 
     api.say(session, "two")
     assert said(api, session)[-1] == f"{FOUND} |  | docs: the server has this tool no more"
-    # And with what was scripted the change is taken back.
-    api.delete("/_emulator/mcp/docs", token=None)
+    # What is said of it is changed, and with what was scripted the change is taken back.
+    api.put("/_emulator/mcp/docs", {"tools": {"search": {"text": "none"}}}, token=None)
     api.say(session, "three")
-    assert said(api, session)[-1] == f"three: {FOUND}"
+    api.delete("/_emulator/mcp/docs", token=None)
+    api.emulator.mcp.calls("docs", ["ok"])
+    api.say(session, "four")
+    assert said(api, session)[-2:] == ["three: none", f"four: {FOUND}"]
 
 
 @pytest.mark.behaviour("mcp.tools.change")

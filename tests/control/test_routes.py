@@ -397,6 +397,12 @@ def test_what_the_next_connect_and_the_next_calls_meet_can_be_read(api: Api) -> 
     }
 
 
+def test_the_tools_of_a_scenario_are_the_servers_own(gobare: Emulator, api: Api) -> None:
+    gobare.load({"mcp": {"docs": {"calls": ["drop"], "tools": {"search": {}}}, "notes": {"tools": {"search": {}}}}})
+    drop = {"fault": "drop", "tool": None, "seconds": 0, "text": "the connection was lost during the call"}
+    assert api.get("/_emulator/mcp", token=None).json == {"servers": {"docs": {**UP, "calls": [drop]}}}
+
+
 def test_a_refused_word_about_a_server_changes_nothing(api: Api) -> None:
     before = api.put("/_emulator/mcp/docs", {"fault": "unauthorized", "times": 2}, token=None).json
     assert before["reason"] == "the server answered 401"
