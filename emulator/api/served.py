@@ -91,7 +91,7 @@ class _Exchange:
         self._stateless = False
         self._headers: dict[str, str] = {}
         for name, value in scope["headers"]:
-            key, text = name.decode("latin-1"), value.decode("latin-1")
+            key, text = name.decode("latin-1"), _text(value)
             self._headers[key] = f"{self._headers[key]}, {text}" if key in self._headers else text
         # What tells the emulator's own connections from others was not sent by whom the test is about.
         self._own = self._headers.pop(OWN, None) is not None
@@ -99,18 +99,11 @@ class _Exchange:
     async def run(self) -> None:
         """Raises `Refused`, and `Disconnected` when the client left."""
         sent = await self._body()
-        message: Any = None
-        if sent:
-            try:
-                message = render.decode(sent)
-            except (ValueError, RecursionError):
-                message = sent.decode("utf-8", "replace")
         path, query = self._scope["raw_path"].decode("latin-1"), self._scope["query_string"].decode("latin-1")
-        size = len(sent) + sum(len(name) + len(value) for name, value in self._scope["headers"])
-        self._server.received(self._scope["method"], path, query, self._headers, message, size)
+        self._server.received(self._scope["method"], path, query, self._headers, sent)
         match self._scope["method"]:
             case "POST":
-                await self._post(message, len(sent))
+                await self._post(sent)
             case "GET":
                 await self._listen()
             case "DELETE":
@@ -126,15 +119,17 @@ class _Exchange:
         except Refusal as refused:
             raise Refused(413, error(None, INVALID_REQUEST, refused.message)) from None
 
-    async def _post(self, message: Any, size: int) -> None:
+    async def _post(self, sent: bytes) -> None:
         accepted = self._headers.get("accept", "")
         if not (_takes(accepted, "application/json") and _takes(accepted, "text/event-stream")):
             wanted = "`Accept` must have both application/json and text/event-stream."
             raise Refused(406, error(None, INVALID_REQUEST, wanted))
         if self._headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise Refused(415, error(None, INVALID_REQUEST, "`Content-Type` must be application/json."))
-        if isinstance(message, str) or message is None:
-            raise Refused(400, error(None, PARSE_ERROR, "The body is not JSON."))
+        try:
+            message = render.decode(sent)
+        except (ValueError, RecursionError):
+            raise Refused(400, error(None, PARSE_ERROR, "The body is not JSON.")) from None
         if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
             raise Refused(400, error(None, INVALID_REQUEST, "The body must be one JSON-RPC message."))
         method = message.get("method")
@@ -155,7 +150,7 @@ class _Exchange:
             if not await self._goes_wrong(entry, message):
                 await self._answer(message, entry)
         elif method == "tools/call" and isinstance(tool, str):
-            called = self._server.calling(tool, params.get("arguments"), size)
+            called = self._server.calling(tool, sent)
             try:
                 if not await self._goes_wrong(called, message):
                     await self._answer(message, called)
@@ -288,6 +283,14 @@ class _Exchange:
     async def _left(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
+
+
+def _text(value: bytes) -> str:
+    """The value of a header. HTTP knows no encoding; clients that go beyond ASCII mostly mean UTF-8."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
 
 
 def _takes(accepted: str, wanted: str) -> bool:

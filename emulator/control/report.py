@@ -55,7 +55,8 @@ def _unused_rules(deployment: Deployment) -> list[dict[str, Any]]:
 
 def _unused_outages(deployment: Deployment) -> list[dict[str, Any]]:
     """The servers of which something was counted out that never came; one that is down for good need not be met."""
-    unmet = [(server, *scripted.unmet) for server, scripted in deployment.outages.scripted.items()]
+    scripted = [*deployment.outages.scripted.items(), *((one.name, one.scripted) for one in deployment.served)]
+    unmet = [(server, *ahead.unmet) for server, ahead in scripted]
     return [
         {"server": server, "connects": connects, "calls": calls}
         for server, connects, calls in unmet

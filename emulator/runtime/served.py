@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
+from emulator import render
 from emulator.runtime.mcp_answers import answer
 from emulator.runtime.outages import Scripted
 
@@ -41,29 +42,34 @@ _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One request as it came in. Names of headers are in lower case; `body` is JSON, or the text that is none."""
+    """One request as it came in. Names of headers are in lower case."""
 
     at: int
     method: str
     path: str
     query: str = field(repr=False)
     headers: dict[str, str] = field(repr=False)
-    body: Any = field(repr=False)
+    raw: bytes = field(repr=False)
 
     def as_json(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("at", "method", "path", "query", "headers", "body")}
+        shown = {name: getattr(self, name) for name in ("at", "method", "path", "query", "headers")}
+        try:
+            return {**shown, "body": render.decode(self.raw) if self.raw else None}
+        except (ValueError, RecursionError):
+            return {**shown, "body": self.raw.decode("utf-8", "replace")}
 
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """One call of a tool, whether or not there is such a tool."""
+    """One call of a tool, whether or not there is such a tool. `raw` is the whole message."""
 
     at: int
     tool: str
-    arguments: Any = field(repr=False)
+    raw: bytes = field(repr=False)
 
     def as_json(self) -> dict[str, Any]:
-        return {"at": self.at, "tool": self.tool, "arguments": self.arguments}
+        arguments = render.decode(self.raw)["params"].get("arguments")
+        return {"at": self.at, "tool": self.tool, "arguments": {} if arguments is None else arguments}
 
 
 T = TypeVar("T")
@@ -105,9 +111,10 @@ class ServedServer:
         # Whoever listens for changes of the tools.
         self._listeners: set[asyncio.Event] = set()
 
-    def received(self, method: str, path: str, query: str, headers: dict[str, str], body: Any, size: int) -> None:
-        """Keep a request. `size` is about how many bytes it takes."""
-        self.requests.add(Received(self._world.now(), method, path, query, headers, body), size)
+    def received(self, method: str, path: str, query: str, headers: dict[str, str], raw: bytes) -> None:
+        """Keep a request."""
+        size = len(raw) + sum(len(name) + len(value) for name, value in headers.items())
+        self.requests.add(Received(self._world.now(), method, path, query, headers, raw), size)
 
     def connecting(self, method: str, client: str) -> ConnectEntry:
         """Count a connect. Gives how it goes.
@@ -124,9 +131,9 @@ class ServedServer:
                 self._discovering.popitem(last=False)
         return entry
 
-    def calling(self, tool: str, arguments: Any, size: int) -> CallEntry:
-        """Keep a call of about `size` bytes. Gives how it goes."""
-        self.calls.add(Called(self._world.now(), tool, arguments or {}), size)
+    def calling(self, tool: str, raw: bytes) -> CallEntry:
+        """Keep a call, the whole message of it. Gives how it goes."""
+        self.calls.add(Called(self._world.now(), tool, raw), len(raw))
         return self.scripted.call(tool)
 
     def answer(self, message: Mapping[str, Any], *, stateless: bool) -> Any:
@@ -197,6 +204,9 @@ class ServedServers:
         self.stop(name)
         self._servers[name] = server = ServedServer(name, self._world)
         return server
+
+    def __iter__(self) -> Iterator[ServedServer]:
+        return iter(self._servers.values())
 
     def find(self, name: str) -> ServedServer | None:
         """The server of a name, if one is served."""

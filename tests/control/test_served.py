@@ -20,12 +20,12 @@ KEY = "Bearer only-the-test-may-see-this"
 
 def test_a_test_sees_what_arrived_and_that_nothing_else_did(gobare: Emulator) -> None:
     docs = gobare.mcp.serve("docs", TOOLS)
-    with McpClient(docs.url, authorization=KEY, X_Team="blue") as client:
+    with McpClient(docs.url, authorization=KEY, X_Team="blüe".encode().decode("latin-1")) as client:
         client.initialize()
         client.call("search", q="deploy")
     first, *_, last = docs.requests
     assert (first.method, first.path, first.query, first.at) == ("POST", "/_mcp/docs", "", gobare.clock.now())
-    assert (first.headers["authorization"], first.headers["x-team"]) == (KEY, "blue")
+    assert (first.headers["authorization"], first.headers["x-team"]) == (KEY, "blüe")
     assert {name for name in first.headers if name.startswith("x-")} == {"x-team"}
     assert last.body["params"] == {"name": "search", "arguments": {"q": "deploy"}}
     assert [(call.tool, call.arguments) for call in docs.calls] == [("search", {"q": "deploy"})]
@@ -79,6 +79,14 @@ def test_served_servers_are_no_part_of_the_journal(gobare: Emulator) -> None:
     with McpClient(docs.url) as client:
         client.initialize()
     assert gobare.requests == []
+
+
+def test_what_was_scripted_and_never_came_is_reported(gobare: Emulator) -> None:
+    docs = gobare.mcp.serve("docs", TOOLS)
+    docs.script(["up", "refuse", "hang"], ["drop"])
+    with McpClient(docs.url) as client:
+        client.initialize()
+    assert gobare.report()["unused_outages"] == [{"server": "docs", "connects": 2, "calls": 1}]
 
 
 def test_what_is_kept_is_bounded(gobare: Emulator) -> None:
