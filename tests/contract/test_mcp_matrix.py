@@ -65,12 +65,13 @@ def test_a_connect_ends_as_it_is_scripted(api: Api, server: Server, case: Connec
 
 
 @pytest.mark.behaviour("mcp.fault.call", "mcp.fault.call-seconds", "mcp.fault.call-hangs")
+@pytest.mark.parametrize("required", [False, True], ids=["optional", "required"])
 @pytest.mark.parametrize("case", CALLS.values(), ids=CALLS)
-def test_a_call_ends_as_it_is_scripted(api: Api, server: Server, case: CallCase) -> None:
+def test_a_call_ends_as_it_is_scripted(api: Api, server: Server, case: CallCase, required: bool) -> None:
     text = case.on_the_wire if server.on_the_wire and case.on_the_wire is not None else case.text
     api.emulator.agent(searches)
     server.calls([case.entry])
-    session = session_with(api, dict(server.entry))
+    session = session_with(api, {**server.entry, "required": required})
 
     assert api.say(session, "hello").status == 202
 
@@ -92,3 +93,37 @@ def test_a_call_ends_as_it_is_scripted(api: Api, server: Server, case: CallCase)
     # The next one finds everything as it should be.
     assert api.say(session, "again").status == 202
     assert said(api, session)[-1] == f"found: {FOUND}"
+
+
+@pytest.mark.behaviour("mcp.fault.connect", "mcp.outage.script", "mcp.outage.counts-attempts")
+@pytest.mark.parametrize("required", [False, True], ids=["optional", "required"])
+def test_a_server_that_flaps_is_down_as_often_as_it_is_scripted(api: Api, server: Server, required: bool) -> None:
+    flaps = ["refuse", "up", "time_out", "unauthorized", "up", "wrong_protocol"]
+    server.connects(flaps)
+    ends: list[str | None] = []
+    for _ in range(len(flaps) + 1):
+        session = session_with(api, {**server.entry, "required": required})
+        api.say(session, "hello")
+        told = [payload["reason"] for payload in payloads(api, session, "mcp.unavailable")]
+        ends.append("failed" if status(api, session) == "failed" else told[0] if told else None)
+        api.delete(f"/v1/sessions/{session}")
+    outcomes = [CONNECTS[flap].reason for flap in flaps] + [None]
+    assert ends == [reason and ("failed" if required else reason) for reason in outcomes]
+
+
+@pytest.mark.behaviour("mcp.tools.change", "mcp.tools.gone")
+@pytest.mark.parametrize("required", [False, True], ids=["optional", "required"])
+def test_tools_appear_and_vanish_as_it_is_scripted(api: Api, server: Server, required: bool) -> None:
+    async def agent(turn: Turn) -> None:
+        for tool in ("fetch", "search", "fetch"):
+            result = await turn.mcp("docs", tool)
+            await turn.say(result.text)
+
+    api.emulator.agent(agent)
+    server.connects([{"state": "up", "tools": {"fetch": {"text": "page 13"}}}])
+    server.calls([{"fault": "ok", "tool": "fetch", "tools": {"search": {"text": "none found"}}}])
+    session = session_with(api, {**server.entry, "required": required})
+
+    api.say(session, "hello")
+
+    assert said(api, session) == ["page 13", "none found", "docs: the server has this tool no more"]
