@@ -50,6 +50,10 @@ _NOTHING: Final = {"type": "http.response.body", "body": b"", "more_body": True}
 
 def met(deployment: Deployment, scope: Scope) -> Fault | None:
     """The fault a request meets, if any."""
+    verb, raw_path = scope["method"], scope["raw_path"]
+    found = deployment.faults.on(verb, raw_path, parse.segments)
+    if not found:
+        return None
 
     def token() -> str | None:
         header = next((value for name, value in scope["headers"] if name == b"authorization"), None)
@@ -58,7 +62,7 @@ def met(deployment: Deployment, scope: Scope) -> Fault | None:
             return deployment.world.access.authenticate(text, deployment.world.now()).id
         return None
 
-    return deployment.faults.meet(scope["method"], parse.segments(scope["raw_path"]) or (), token)
+    return deployment.faults.meet(found, verb, parse.segments(raw_path) or (), token)
 
 
 async def serve(

@@ -29,6 +29,9 @@ _NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
     "after_bytes": ("cut", "stall"),
     "inside": ("cut", "stall"),
 }
+# How many kinds of request are known again, and how long the path of one may be.
+_KINDS: Final = 1000
+_LONGEST: Final = 200
 _PLACES: Final = ("after_event", "after_bytes")
 
 
@@ -159,25 +162,14 @@ class _Node:
 
     def find(self, parts: Sequence[str]) -> list[Fault]:
         """The faults whose path a path is."""
-        found = self.below
+        found = list(self.below)
         nodes = [self]
         for part in parts:
-            following = []
+            nodes = [child for node in nodes for child in (node.names.get(part), part and node.any) if child]
             for node in nodes:
-                child = node.names.get(part)
-                if child is not None:
-                    following.append(child)
-                if node.any is not None and part:
-                    following.append(node.any)
-            if not following:
-                return found
-            nodes = following
-            for node in nodes:
-                if node.below:
-                    found = found + node.below
+                found += node.below
         for node in nodes:
-            if node.here:
-                found = found + node.here
+            found += node.here
         return found
 
 
@@ -192,6 +184,7 @@ class Faults:
         self._added = 0
         # A tree for each verb, and (`None`) one for those of any.
         self._trees: dict[str | None, _Node] = {}
+        self._found: dict[tuple[str, bytes], Sequence[Fault]] = {}
 
     def __iter__(self) -> Iterator[Fault]:
         return iter(self._faults)
@@ -222,23 +215,37 @@ class Faults:
         before = len(self._faults)
         self._faults = [fault for fault in self._faults if not which(fault)]
         self._trees = {}
+        self._found.clear()
         self.any = False
         for fault in self._faults:
             self._plant(fault)
         return before - len(self._faults)
 
-    def meet(self, verb: str, parts: Sequence[str], token: Callable[[], str | None]) -> Fault | None:
-        """The fault a request meets, if any. `parts` are the segments of its path; `token` gives its token's id."""
-        found: list[Fault] = []
-        for key in (verb, None):
-            tree = self._trees.get(key)
-            if tree is not None:
-                found = found + tree.find(parts) if found else tree.find(parts)
-        if not found:
-            return None
+    def on(self, verb: str, raw_path: bytes, split: Callable[[bytes], Sequence[str] | None]) -> Sequence[Fault]:
+        """The faults whose verb and path a request has, in order; `split` gives the decoded segments of its path.
+
+        What was found is kept for the next request of the same kind: most that are sent are sent again.
+        """
+        kind = (verb, raw_path)
+        found = self._found.get(kind)
+        if found is None:
+            parts = split(raw_path) or ()
+            trees = (self._trees.get(key) for key in (verb, None))
+            suiting = [fault for tree in trees if tree is not None for fault in tree.find(parts)]
+            found = tuple(sorted(suiting, key=lambda fault: fault.number))
+            if len(self._found) >= _KINDS:
+                self._found.clear()
+            if len(raw_path) <= _LONGEST:
+                self._found[kind] = found
+        return found
+
+    def meet(
+        self, found: Sequence[Fault], verb: str, parts: Sequence[str], token: Callable[[], str | None]
+    ) -> Fault | None:
+        """Of the faults that were found, the one a request meets, if any. `token` gives its token's id."""
         met: Fault | None = None
         now = self._now()
-        for fault in sorted(found, key=lambda fault: fault.number):
+        for fault in found:
             if fault.suits(verb, parts, token, now):
                 fault.matched += 1
                 if met is None and fault.is_due(self._ids):
@@ -256,6 +263,7 @@ class Faults:
         else:
             tree.below.append(fault)
         self.any = True
+        self._found.clear()
 
 
 def check(match: Mapping[str, Any], asked: Mapping[str, Any]) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from emulator.domain.faults import Fault, Faults
 from emulator.ids import Ids
 from emulator.refusals import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Bench:
@@ -22,7 +25,10 @@ class Bench:
         return self.faults.add(match or {}, **(asked or {"error": "conflict"}))
 
     def meet(self, verb: str = "GET", path: str = "/v1/sessions", token: str | None = "tok_1") -> Fault | None:
-        return self.faults.meet(verb, path.split("/")[1:], lambda: token)
+        return self.faults.meet(self.on(verb, path), verb, path.split("/")[1:], lambda: token)
+
+    def on(self, verb: str, path: str) -> Sequence[Fault]:
+        return self.faults.on(verb, path.encode(), lambda raw: raw.decode().split("/")[1:])
 
 
 @pytest.fixture
@@ -71,7 +77,25 @@ def test_nobody_asks_for_a_token_that_no_fault_is_about(bench: Bench) -> None:
     def token() -> str:
         raise AssertionError
 
-    assert bench.faults.meet("GET", ["v1", "sessions"], token) is not None
+    found = bench.on("GET", "/v1/sessions")
+    assert bench.faults.meet(found, "GET", ["v1", "sessions"], token) is not None
+
+
+def test_what_was_found_for_a_path_is_found_anew_with_every_change(bench: Bench) -> None:
+    assert bench.meet() is None
+    first = bench.add({"path": "/v1/sessions"}, error="conflict", times=1)
+    assert (bench.meet(), bench.meet()) == (first, None)
+    second = bench.add({"method": "GET"})
+    assert bench.meet() is second
+    bench.faults.remove(lambda fault: fault is second)
+    assert bench.meet() is None
+
+
+def test_of_many_paths_each_is_told_from_the_others(bench: Bench) -> None:
+    fault = bench.add({"path": "/v1/sessions/*/items"})
+    for n in range(2500):
+        assert (bench.meet(path=f"/v1/sessions/{n}/items") is fault, bench.meet(path=f"/v1/{n}")) == (True, None)
+    assert bench.meet(path=f"/v1/sessions/{'x' * 5000}/items") is fault
 
 
 def test_the_first_that_is_due_is_met_and_each_counts_for_itself(bench: Bench) -> None:
