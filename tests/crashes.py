@@ -79,8 +79,7 @@ def _one(api: Api, draw: Random, pids: Path) -> None:
     ways = [f"child={pids}"]
     if draw.random() < 0.6:
         ways.append(f"doom={draw.uniform(0.001, 0.15):.4f}")
-    if draw.random() < 0.3:
-        ways.append("deaf")
+    ways += [way for way in ("deaf", "daemon") if draw.random() < 0.3]
     end = draw.choice(_ENDS)
     session = api.session({"agent": {"tools": [entry(*ways, required=draw.random() < 0.5)]}})
     api.say(session, end)

@@ -37,9 +37,11 @@ def way(name: str) -> str | None:
 
 
 def nobody() -> int:
-    """A process that nobody ends. It has this one's streams."""
+    """A process that nobody ends. It has this one's streams, and is a daemon where that is asked for."""
     pid = os.fork()
     if pid == 0:
+        if way("daemon") is not None:
+            os.setsid()
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         while True:
             signal.pause()

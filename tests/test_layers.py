@@ -165,6 +165,24 @@ def test_a_served_request_does_not_import_mcp_or_the_scenario_libraries() -> Non
     assert not [name for name in loaded if name.split(".")[0] in ("mcp", "yaml", "jinja2", "httpx2", "jsonschema")]
 
 
+def test_the_sdk_is_imported_by_the_first_real_connection_and_tells_nothing() -> None:
+    told = _run(
+        "import logging, sys\nfrom emulator import Emulator\n"
+        "from tests.mcp_web import Web\nfrom tests.support import Api\n"
+        "logging.basicConfig(level=1, stream=sys.stdout)\n"
+        "with Web() as web, Emulator() as gobare:\n"
+        "    for mcp in ('simulated', 'connect'):\n"
+        "        gobare.settings.update(mcp=mcp)\n"
+        "        tools = [{'type': 'mcp', 'name': 'docs', 'url': web.url + '/mcp', 'authorization': 'tok-9f2b7c'}]\n"
+        "        Api(gobare).session({'agent': {'tools': tools}, 'input': 'hello'})\n"
+        "        print(mcp, 'mcp' in sys.modules, web.received != [])\n"
+    ).splitlines()
+    assert [line for line in told if not line.startswith("DEBUG:asyncio:")] == [
+        "simulated False False",
+        "connect True True",
+    ]
+
+
 def test_the_api_serves_without_its_control_side() -> None:
     answered = _run(
         "import sys\nclass Gone:\n"

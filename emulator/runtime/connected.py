@@ -8,12 +8,15 @@ connection is made.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from emulator.domain.outages import CALL_SECONDS, FETCH_FAILED
+from emulator.redaction import Secret
 from emulator.runtime.noticed import NO_PROCESSES, Noticed, did_not_answer
+from emulator.runtime.strays import MARK, end_strays
 from emulator.runtime.tool_server import ServerUnreachable, ToolResult
 
 if TYPE_CHECKING:
@@ -21,7 +24,6 @@ if TYPE_CHECKING:
 
     from emulator.clock import Clock
     from emulator.domain.tools import McpTool
-    from emulator.redaction import Secret
     from emulator.runtime.mcp_link import Link
     from emulator.runtime.tool_server import ServerTool
     from emulator.settings import Settings
@@ -39,6 +41,13 @@ class Connections:
         self.clock = clock
         self.open: set[Connected] = set()
         self.closed = False
+        self._mark = f"{os.getpid()}-{id(self)}-"
+        self._marks = 0
+
+    def mark(self) -> str:
+        """A mark for what one more connection starts."""
+        self._marks += 1
+        return f"{self._mark}{self._marks}."
 
     def to(
         self,
@@ -57,6 +66,8 @@ class Connections:
         """End all that are left, at once, and let nobody make another."""
         self.closed = True
         await asyncio.gather(*(connection.close() for connection in list(self.open)))
+        if self._marks:
+            end_strays(self._mark)
 
 
 class Connected:
@@ -183,7 +194,10 @@ class Connected:
         from emulator.runtime.mcp_link import Link
         from emulator.runtime.mcp_process import process
 
-        here = process(tool.command, tool.args or (), variables, self._noticed)
+        mark = self._all.mark()
+        # Closing all ends the strays of all: looking for them takes milliseconds.
+        strays = lambda: None if self._all.closed else end_strays(mark)  # noqa: E731
+        here = process(tool.command, tool.args or (), variables | {MARK: Secret(mark)}, self._noticed, strays)
         return Link(tool.name, here, self._noticed)
 
     def _named(self, tool: McpTool) -> dict[str, Secret]:

@@ -11,6 +11,7 @@ import ssl
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+import httpcore2  # noqa: F401 - httpx2 imports it at its first use, and it logs what it does from then on
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 

@@ -75,7 +75,7 @@ class Link:
 
     async def tools(self) -> list[ServerTool]:
         """What the server offers now, all pages of it."""
-        _hush()
+        _OURS.set(True)
         self.stale = False
         capabilities = self._client.session.server_capabilities
         if capabilities is not None and capabilities.tools is None:
@@ -93,7 +93,7 @@ class Link:
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> ToolResult:
         """What a tool gives. What goes wrong is an error result, too."""
-        _hush()
+        _OURS.set(True)
         try:
             result = await self._client.session.call_tool(tool, arguments)
         except MCPError as error:

@@ -1,9 +1,8 @@
 """A server that is a process: started, spoken to over its standard streams, and ended with all it started.
 
 Law: it ends in well under a second whatever it does: its input is closed, then its process group is asked to end,
-then it is killed. What it started goes with it, also when it ends by itself; only a process that left the group
-(a daemon) stays. Of the environment it has the few variables every program needs and those it was given; what it
-writes to its standard error goes nowhere.
+then it is killed. What it started goes with it, also when it ends by itself. Of the environment it has the few
+variables every program needs and those it was given; what it writes to its standard error goes nowhere.
 
 The SDK's own transport leaves what a server started behind when the server ends by itself, does not tell why it
 ended, and takes four seconds to end one that does not listen.
@@ -28,7 +27,7 @@ from emulator.domain.outages import NOT_MCP
 from emulator.runtime.noticed import NO_START, ended
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
@@ -44,11 +43,12 @@ _GRACE: Final = 0.2
 class _Pipes(SubprocessStreamProtocol):
     """The streams of a process, and its end."""
 
-    def __init__(self, noticed: Noticed) -> None:
+    def __init__(self, noticed: Noticed, strays: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()
         super().__init__(limit=_LARGEST, loop=loop)
         self.exited: asyncio.Future[None] = loop.create_future()
         self._noticed = noticed
+        self._strays = strays
         self._ending = False
         # An `asyncio.SubprocessTransport`, or uvloop's, which is of another class.
         self.process: Any = None
@@ -63,6 +63,7 @@ class _Pipes(SubprocessStreamProtocol):
             self._noticed.reason = ended(self.process.get_returncode())
         # What it started would keep its output open.
         self.kill(hard=True)
+        self._strays()
         if not self.exited.done():
             self.exited.set_result(None)
 
@@ -88,22 +89,28 @@ class _Pipes(SubprocessStreamProtocol):
                 if self.exited.done():
                     break
         finally:
-            self.kill(hard=True)
+            if not self.exited.done():
+                self.kill(hard=True)
+                self._strays()
             self.process.close()
 
 
 @asynccontextmanager
 async def process(
-    command: str, args: Sequence[str], variables: Mapping[str, Secret], noticed: Noticed
+    command: str,
+    args: Sequence[str],
+    variables: Mapping[str, Secret],
+    noticed: Noticed,
+    strays: Callable[[], None],
 ) -> AsyncIterator[Any]:
     """The streams of a server started as `command`, as the SDK's client takes them. Raises `OSError` if it cannot be.
 
-    `variables` are added to its environment.
+    `variables` are added to its environment. `strays` ends what it started and its process group does not have.
     """
     environment = get_default_environment() | {name: value.reveal() for name, value in variables.items()}
     try:
         _, pipes = await asyncio.get_running_loop().subprocess_exec(
-            lambda: _Pipes(noticed),
+            lambda: _Pipes(noticed, strays),
             command,
             *args,
             stdin=PIPE,

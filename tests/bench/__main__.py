@@ -20,6 +20,7 @@ BENCHES: Final = (
     "webhooks",
     "faults",
     "hammer",
+    "mcp",
 )
 
 

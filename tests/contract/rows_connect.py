@@ -56,7 +56,8 @@ ROWS: Final = (
     Row(
         "connect.command.variables",
         _S,
-        "A process is given PATH, HOME, LOGNAME, SHELL, TERM, USER and the variables `env_refs` names, and no others.",
+        "A process is given PATH, HOME, LOGNAME, SHELL, TERM, USER, the variables `env_refs` names, and "
+        "GOBARE_MCP_SERVER, by which what it starts is found again.",
         "Programs do not start without the first; the rest of the emulator's environment is not the sandbox's.",
     ),
     Row(
@@ -105,6 +106,6 @@ ROWS: Final = (
         _S,
         "The connection ends with the session, the workspace, the tools or the emulator, and the process with all it "
         "started.",
-        "Only a process that leaves its group, as daemons do, is out of reach.",
+        "A daemon among them is found by its environment, where there is a /proc to look in.",
     ),
 )

@@ -264,6 +264,7 @@ def test_a_process_is_given_the_variables_of_the_sessions_profiles_that_are_name
         tool = entry() if refs is None else entry(env_refs=refs)
         (result,) = calls(api, session(api, tool, environment=environment), "variables")
         told = {name: value for name, value in result.structured.items() if name not in always}
+        assert told.pop("GOBARE_MCP_SERVER").startswith(f"{os.getpid()}-")
         assert told == given
         assert result.structured["PATH"] == os.environ["PATH"]
 
@@ -299,9 +300,12 @@ def test_a_command_that_is_no_server_is_unreachable(
 
 @connected
 @pytest.mark.behaviour("connect.ends")
+@pytest.mark.parametrize("daemon", [[], ["daemon"]], ids=["", "daemon"])
 @pytest.mark.parametrize("end", ["delete", "reclaim", "tools", "tools in a turn", "reset", "crash"])
-def test_a_process_ends_with_what_it_is_for_and_all_it_started_with_it(api: Api, end: str, tmp_path: Path) -> None:
-    session_id = session(api, entry(f"child={tmp_path / 'pids'}"))
+def test_a_process_ends_with_what_it_is_for_and_all_it_started_with_it(
+    api: Api, end: str, daemon: list[str], tmp_path: Path
+) -> None:
+    session_id = session(api, entry(f"child={tmp_path / 'pids'}", *daemon))
     calls(api, session_id, "read")
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
     assert all(running(pid) for pid in pids)
