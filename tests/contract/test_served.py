@@ -12,11 +12,11 @@ from emulator import Emulator
 from tests.contract.steps import payloads, said, session_with
 from tests.contract.tool_doors import SERVER
 from tests.mcp_client import McpClient
+from tests.support import Api
 
 if TYPE_CHECKING:
     from emulator import Turn
     from emulator.client.served import ServedServer
-    from tests.support import Api
 
 KEY: Final = "Token 9f2b7c41d8"
 TOOLS: Final[dict[str, Any]] = {
@@ -158,16 +158,16 @@ def test_it_is_connected_to_by_any_name_of_this_machine_and_whatever_is_excepted
     assert len(docs.calls) == 1
 
 
+@pytest.mark.behaviour("connect.own")
 def test_what_strangers_are_not_told_is_not_told_them(docs: ServedServer) -> None:
     docs.script([{"fault": "slow", "seconds": 0.01}])
     with McpClient(docs.url) as client:
         assert "_meta" not in client.initialize().json["result"]
 
 
+@pytest.mark.behaviour("connect.ends")
 def test_an_emulator_that_stops_with_sessions_on_its_own_servers_leaves_no_task() -> None:
     with Emulator() as emulator:
-        from tests.support import Api
-
         api = Api(emulator)
         docs = emulator.mcp.serve("docs", TOOLS)
         docs.script(calls=["ok", "hang"])
