@@ -216,6 +216,14 @@ def test_a_connect_that_begins_with_two_messages_is_one(docs: ServedServer) -> N
         assert client.initialize().status == 200
 
 
+def test_a_client_that_was_reset_begins_anew(docs: ServedServer) -> None:
+    docs.script(["refuse", "up", "unauthorized"])
+    with McpClient(docs.url) as client, pytest.raises(ConnectionResetError):
+        client.ask_statelessly("server/discover")
+    with McpClient(docs.url) as client:
+        assert [client.initialize().status for _ in range(2)] == [200, 401]
+
+
 def test_a_call_that_is_dropped_is_cut_off_in_the_middle_of_its_answer(docs: ServedServer, client: McpClient) -> None:
     docs.script(calls=["drop"])
     with pytest.raises(http.client.IncompleteRead) as cut:

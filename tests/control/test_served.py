@@ -209,5 +209,11 @@ def test_the_address_is_the_one_that_clients_are_told() -> None:
             f"{emulator.url.replace('127.0.0.1', 'localhost')}/_mcp/docs",
         ):
             assert served.local(url) == f"{emulator.url}/_mcp/docs"
-        for url in ("http://emulator.test/_mcp/docs", f"{emulator.url}/v1/sessions", "https://127.0.0.1/_mcp/docs"):
+        elsewhere = docs.url.replace("emulator.test", "example.com")
+        for url in (
+            elsewhere,
+            "http://emulator.test/_mcp/docs",
+            f"{emulator.url}/v1/sessions",
+            "https://127.0.0.1/_mcp/docs",
+        ):
             assert not served.owns(url)
