@@ -52,7 +52,7 @@ def test_the_python_snippets_pass_as_they_stand(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "8 passed" in done.stdout
+    assert "9 passed" in done.stdout
 
 
 def test_the_fixture_takes_about_ten_lines() -> None:
