@@ -279,7 +279,7 @@ LISTS: Final[dict[str, list[Any]]] = {
     "disabled_tools": ["browse"],
     "explore": ["race"],
     "connections": [{"label": "Other", "connector": "openai", "model": "gpt"}],
-    "profiles": [{"name": "staging", "is_default": True, "variable_count": 4}],
+    "profiles": [{"name": "staging", "is_default": True, "variable_count": 4, "variables": None}],
     "provider_answers": [{"key": "*-rejected", "outcome": "rejected", "message": "It was revoked."}],
     "repositories": [{"full_name": "acme/app", "branch": "trunk", "clone_error": None, "files": None}],
 }
@@ -306,6 +306,7 @@ def other(name: str, value: Any) -> Any:
         "works": "fails",
         "script": "strict",
         "on": "off",
+        "simulated": "connect",
     }[value]
 
 
