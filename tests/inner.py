@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import emulator.embedded  # noqa: F401 - loaded once here, not by each of the runs
 
 if TYPE_CHECKING:
     import pytest
+
+
+# Plugins that a stranger has not, and that take longer to load than the runs do.
+_LEFT_OUT: Final = ("cacheprovider", "schemathesis", "pytest_httpserver", "hypothesispytest", "pytest_cov")
+_OPTIONS: Final = tuple(f"-pno:{name}" for name in _LEFT_OUT)
 
 
 class Run:
@@ -24,5 +29,5 @@ class Run:
         )
         self._pytester.makepyfile(test_it=self._helpers + code)
         if alone:
-            return self._pytester.runpytest_subprocess("-p", "no:cacheprovider", *options, timeout=60)
-        return self._pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:cov", *options)
+            return self._pytester.runpytest_subprocess(*_OPTIONS, *options, timeout=60)
+        return self._pytester.runpytest_inprocess(*_OPTIONS, *options)

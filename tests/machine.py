@@ -47,10 +47,10 @@ def keep_bytecode() -> Callable[[], None]:
 
 
 @contextmanager
-def forgotten() -> Iterator[None]:
-    """Have this process, and what it starts, without the variables of the machine."""
+def forgotten(more: Mapping[str, str]) -> Iterator[None]:
+    """Have this process, and what it starts, without the variables of the machine, and with `more`."""
     before = dict(os.environ)
-    _become(clean(before))
+    _become({**clean(before), **more})
     try:
         yield
     finally:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.inner import Run
 from tests.machine import clean
+from tests.proof.guard import VARIABLE
 
 if TYPE_CHECKING:
     pass
@@ -37,6 +38,14 @@ def test_neither_this_test_nor_one_it_runs_sees_any_of_it(alone: bool, pytester:
     seen = "\nimport os\ndef test_it():\n    print('SEEN', *sorted(os.environ))\n"
     result = Run(pytester, "")(seen, "-s", alone=alone)
     (line,) = (line for line in result.outlines if "SEEN" in line)
-    ours = {"PYTEST_CURRENT_TEST", "PYTEST_VERSION", "PYTEST_DEBUG_TEMPROOT", "PYTHONPATH", "PY_COLORS", "LC_CTYPE"}
+    ours = {
+        "PYTEST_CURRENT_TEST",
+        "PYTEST_VERSION",
+        "PYTEST_DEBUG_TEMPROOT",
+        "PYTHONPATH",
+        VARIABLE,
+        "PY_COLORS",
+        "LC_CTYPE",
+    }
     assert set(line.partition("SEEN ")[2].split()) <= set(clean(os.environ)) | ours
     assert set(os.environ) <= set(clean(os.environ)) | ours
