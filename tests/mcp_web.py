@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 WAIT: Final = 10.0
 TOOLS: Final = [
     {"name": "read", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}},
-    *({"name": name, "inputSchema": {"type": "object"}} for name in ("write", "hang", "cut", "status", "malformed")),
+    *(
+        {"name": name, "inputSchema": {"type": "object"}}
+        for name in ("write", "hang", "cut", "status", "malformed", "gzip")
+    ),
 ]
 
 
@@ -137,6 +140,8 @@ class _Handler(BaseHTTPRequestHandler):
                     return self._cut(
                         b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 500\r\n\r\n{"
                     )
+                case "gzip":
+                    return self._send(200, b"nothing that was compressed", **{"content-encoding": "gzip"})
                 case "status":
                     return self._send(503)
                 case "malformed":

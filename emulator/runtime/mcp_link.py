@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp import Client, MCPError
-from mcp_types import Implementation, PaginatedRequestParams, ToolListChangedNotification
+from mcp_types import CONNECTION_CLOSED, Implementation, PaginatedRequestParams, ToolListChangedNotification
 
 from emulator import __version__
 from emulator.domain.outages import FETCH_FAILED, LOST, MALFORMED, NOT_MCP
@@ -51,6 +51,7 @@ class Link:
         )
         self.stale = False
         self.took = 0.0
+        self._ended = False
 
     async def run(self, ready: asyncio.Future[list[ServerTool] | str], over: asyncio.Event) -> None:
         """Hold the conversation until `over`. `ready` is told what the server offers, or why it cannot be reached."""
@@ -69,6 +70,7 @@ class Link:
             # Somebody ends it, or the server does; who waits is told, and the rest is of no interest.
             pass
         finally:
+            self._ended = True
             if not ready.done():
                 reason = self._noticed.reason or NOT_MCP
                 ready.set_result(FETCH_FAILED if reason == LOST else reason)
@@ -94,10 +96,13 @@ class Link:
     async def call(self, tool: str, arguments: dict[str, Any]) -> ToolResult:
         """What a tool gives. What goes wrong is an error result, too."""
         _OURS.set(True)
+        if self._ended:
+            return self._failed(self._noticed.reason or LOST)
         try:
             result = await self._client.session.call_tool(tool, arguments)
         except MCPError as error:
-            return self._failed(self._noticed.reason or f"MCP error {error.code}: {error.message}")
+            told = LOST if error.code == CONNECTION_CLOSED else f"MCP error {error.code}: {error.message}"
+            return self._failed(self._noticed.reason or told)
         except Exception:
             # A result of another shape, or one that is not as the tool itself says.
             return self._failed(MALFORMED)

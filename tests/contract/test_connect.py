@@ -186,7 +186,15 @@ def test_a_turn_that_is_cancelled_leaves_its_call_and_the_connection_goes_on(api
     assert [turn["status"] for turn in api.turns(session_id)] == ["cancelled"]
     api.emulator.settings.update(rest_seconds=5)
     assert not calls(api, session_id, "read")[0].is_error
-    assert web.methods().count("initialize") == 1
+    assert web.methods()[2:] == ["tools/list", "tools/call", "notifications/cancelled", "tools/call"]
+
+
+@connected
+@pytest.mark.behaviour("connect.calls")
+def test_a_connection_that_breaks_in_a_call_stays_broken(api: Api, web: Web) -> None:
+    results = calls(api, session(api, at(f"{web.url}/mcp")), "gzip", "read")
+    lost = (True, "docs: the connection was lost during the call")
+    assert [(result.is_error, result.text) for result in results] == [lost, lost]
 
 
 @connected
