@@ -19,6 +19,8 @@ async def altered(meeting: Meeting, reader: Reader, chunks: AsyncIterator[bytes]
     """The bytes of a stream as its fault has them sent."""
     fault = meeting.fault
     place = _Place(meeting)
+    # Nothing comes after a cut, nor after a stall that ends with the stream.
+    last = fault.cut is not None or fault.stall == "forever"
     whole = reader.start
     if meeting.connection is not None and fault.cut not in (None, "end"):
         meeting.connection.send_at_once()
@@ -33,7 +35,7 @@ async def altered(meeting: Meeting, reader: Reader, chunks: AsyncIterator[bytes]
                     yield before
                 async for piece in _strike(meeting, reader):
                     yield piece
-                if fault.cut is not None:
+                if last:
                     return
                 sent = rest
             async for piece in _pieces(meeting, sent, place.copies(frame)):
@@ -44,7 +46,7 @@ async def altered(meeting: Meeting, reader: Reader, chunks: AsyncIterator[bytes]
                 reader.sent = whole
                 async for piece in _strike(meeting, reader):
                     yield piece
-                if fault.cut is not None:
+                if last:
                     return
 
 

@@ -215,7 +215,6 @@ class Faults:
         before = len(self._faults)
         self._faults = [fault for fault in self._faults if not which(fault)]
         self._trees = {}
-        self._found.clear()
         self.any = False
         for fault in self._faults:
             self._plant(fault)

@@ -290,16 +290,31 @@ def test_nobody_is_blamed_for_what_a_fault_did(gobare: Emulator, api: Api, fault
     assert found(gobare) == {}
 
 
-def test_what_a_lost_answer_told_was_not_read(gobare: Emulator, api: Api) -> None:
+@pytest.mark.parametrize("reset", ["during", "after"])
+@pytest.mark.parametrize("verb", ["GET", "PATCH"])
+def test_what_a_lost_answer_told_was_not_read(gobare: Emulator, api: Api, verb: str, reset: Any) -> None:
     gobare.load({"agent": [{"otherwise": [{"ask": {"question": "Which?"}}]}]})
     session = api.session({"input": "hello"})
-    gobare.faults.add({"method": "GET", "path": "/v1/sessions/*"}, reset="during", times=3)
+    gobare.faults.add({"path": "/v1/sessions/*"}, reset=reset, times=3)
     (turn,) = api.turns(session)
     for _ in range(3):
         with pytest.raises(LOST):
-            api.get(f"/v1/sessions/{session}")
+            api.request(verb, f"/v1/sessions/{session}", {"title": "mine"} if verb == "PATCH" else None)
         api.get(f"/v1/sessions/{session}/turns/{turn['id']}")
     assert list(found(gobare)) == ["polled-turn-only"]
+
+
+@pytest.mark.gobare(session_limit=1)
+def test_a_refusal_that_was_lost_was_not_read_either(gobare: Emulator, api: Api) -> None:
+    api.session()
+    gobare.faults.add(CREATE, reset="after", times=2)
+    for _ in range(2):
+        with pytest.raises(LOST):
+            api.post("/v1/sessions", {"title": "one too many"})
+    assert found(gobare) == {}
+    for _ in range(2):
+        assert api.post("/v1/sessions", {"title": "one too many"}).code == "project_limit_exceeded"
+    assert list(found(gobare)) == ["project-limit-retried"]
 
 
 @pytest.mark.rigged
