@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING
 
 import pytest
@@ -31,6 +32,15 @@ def pytest_configure(config: pytest.Config) -> None:
     guard = config.stash[GUARD] = Guarded()
     config.pluginmanager.register(guard)
     config.add_cleanup(guard.close)
+
+
+def pytest_collection_finish() -> None:
+    # What is there by now stays. To go through it for garbage again and again takes a tenth of the run.
+    # Hypothesis asks at its import who refers to what, which is not told of what is frozen.
+    import hypothesis  # noqa: F401
+
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
