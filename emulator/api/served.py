@@ -14,7 +14,6 @@ from emulator.api import parse
 from emulator.listening import Connection
 from emulator.refusals import Refusal
 from emulator.runtime.mcp_answers import (
-    CONNECTS,
     HANDSHAKE,
     HEADER_MISMATCH,
     INVALID_PARAMS,
@@ -143,7 +142,7 @@ class _Exchange:
         params = message.get("params")
         params = params if isinstance(params, dict) else {}
         tool = params.get("name")
-        if method in CONNECTS:
+        if method == ("server/discover" if self._stateless else "initialize"):
             entry = self._server.connecting(method, self._headers.get("user-agent", ""))
             if entry.tools is not None:
                 self._server.offer(entry.tools)

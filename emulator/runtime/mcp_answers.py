@@ -19,8 +19,6 @@ HANDSHAKE: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 """The revisions of the protocol that begin with `initialize`, oldest first."""
 STATELESS: Final = "2026-07-28"
 """The revision in which every request stands for itself."""
-CONNECTS: Final = ("initialize", "server/discover")
-"""The messages a client begins with."""
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600

@@ -216,6 +216,13 @@ def test_a_connect_that_begins_with_two_messages_is_one(docs: ServedServer) -> N
         assert client.initialize().status == 200
 
 
+def test_a_message_of_another_revision_is_no_connect(docs: ServedServer, client: McpClient) -> None:
+    docs.script(["unauthorized"])
+    assert client.ask("server/discover").json["error"]["code"] == -32601
+    assert client.ask_statelessly("initialize").status == 404
+    assert client.initialize().status == 401
+
+
 def test_a_client_that_was_reset_begins_anew(docs: ServedServer) -> None:
     docs.script(["refuse", "up", "unauthorized"])
     with McpClient(docs.url) as client, pytest.raises(ConnectionResetError):
