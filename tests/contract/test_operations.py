@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
@@ -35,7 +37,13 @@ def outcome(api: Api, known: Known, token: str) -> Answer | int:
 
 
 def document(api: Api) -> dict[str, Any]:
-    described: dict[str, Any] = api.get("/v1/openapi.json", token=None).json
+    return read(api.get("/v1/openapi.json", token=None).raw)
+
+
+@lru_cache(maxsize=2)
+def read(raw: bytes) -> dict[str, Any]:
+    """The document, read once: it is large, and comes again and again."""
+    described: dict[str, Any] = json.loads(raw)
     return described
 
 
