@@ -212,7 +212,7 @@ def _refusal(shape: Shape, body: Any, problem: Mapping[str, Any]) -> Exception:
     if kind in _KINDS:
         return invalid(f"`{path}` must be {_KINDS[kind]}; {_a_kind(value)} was sent.")
     if kind == "literal_error":
-        choices = str(context["expected"]).replace("'", "").replace(" or ", ", ").split(", ")
+        choices = str(context["expected"]).replace("'", "").replace("True", "true").replace(" or ", ", ").split(", ")
         one_of = "one of " if len(choices) > 1 else ""
         return invalid(f"`{path}` must be {one_of}{', '.join(choices)}{_sent(value)}{_meant(value, choices)}")
     if kind == "union_tag_invalid":

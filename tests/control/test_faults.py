@@ -80,7 +80,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"error": "directory-unavailable"}, r"Did you mean `directory_unavailable`"),
     ({"reset": "befor"}, r"`reset` must be one of before, during, after.*Did you mean `before`"),
     ({"html": 200}, r"`html` must be at least 400; 200 was sent"),
-    ({"empty": False}, r"`empty` must be True"),
+    ({"empty": False}, r"`empty` must be true"),
     ({"delay": -1}, r"`delay` must be at least 0"),
     ({"delay": "1"}, r"`delay` must be a number; a string was sent"),
     ({"truncate": True}, r"`truncate` must be an integer; a boolean was sent"),

@@ -10,17 +10,15 @@ import urllib.error
 import urllib.request
 from base64 import b64encode
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx2
 import pytest
 
+from emulator import Emulator
 from emulator.clock import stopwatch
 from tests.findings.support import evidence, found, ids
 from tests.support import WAIT, Api
-
-if TYPE_CHECKING:
-    from emulator import Emulator
 
 LIST = {"method": "GET", "path": "/v1/sessions"}
 CREATE = {"method": "POST", "path": "/v1/sessions"}
@@ -184,6 +182,24 @@ def test_a_write_that_waits_does_not_outlive_a_reset(gobare: Emulator, api: Api)
     first.join(WAIT)
     assert [(answer.status, answer.code) for answer in answers] == [(503, "sandbox_unavailable")]
     assert api.get("/v1/sessions").json["data"] == []
+
+
+def test_an_emulator_stops_while_requests_wait() -> None:
+    with Emulator() as gobare:
+        gobare.faults.add({"path": "/v1/sessions"}, delay=60)
+        gobare.faults.add({"path": "/v1/events"}, stall="forever")
+        head = {"authorization": f"Bearer {gobare.token}"}
+        connections = [http.client.HTTPConnection(gobare.url.removeprefix("http://")) for _ in range(5)]
+        for connection in connections:
+            connection.request(
+                "GET", "/v1/sessions" if connection is not connections[0] else "/v1/events", headers=head
+            )
+        while sum(fault.hits for fault in gobare.faults.list()) < len(connections):
+            pass
+        began = stopwatch()
+    assert stopwatch() - began < 1
+    for connection in connections:
+        connection.close()
 
 
 # Downloads and uploads
