@@ -17,6 +17,8 @@ from emulator.domain.tools import McpTool
 from emulator.loops import new_loop
 from emulator.redaction import Secret
 from emulator.runtime.connected import Connections
+from emulator.runtime.deployment import Deployment
+from emulator.runtime.stepping import Holder
 from emulator.runtime.tool_server import ServerUnreachable
 from emulator.settings import Settings, changed
 from tests.crashes import crash, entry, gone
@@ -66,14 +68,15 @@ def test_a_process_is_connected_to_called_and_ended_on_every_loop(
     described = entry("deaf", f"child={tmp_path / 'pids'}")
 
     async def use() -> set[asyncio.Task[Any]]:
-        connections = Connections(Clock(virtual=True))
+        deployment = Deployment(CONNECT, Holder())
+        connections = deployment.connections
         tool = McpTool("docs", command=described["command"], args=described["args"])
         server = connections.to(tool, {}, CONNECT)
         await server.connect()
         assert (await server.call("read", {"n": 1})).text == '{"n": 1}'
         hanging = asyncio.create_task(server.call("hang", {}))
         await asyncio.sleep(0)
-        await connections.close()
+        await deployment.close()
         assert (await hanging).is_error
         with pytest.raises(ServerUnreachable):
             await connections.to(tool, {}, CONNECT).connect()
