@@ -18,6 +18,7 @@ BENCHES: Final = (
     "scale",
     "streams",
     "webhooks",
+    "simulated",
     "faults",
     "hammer",
     "mcp",
