@@ -69,7 +69,8 @@ class Mcp(Part):
     def serve(self, server: str, tools: Mapping[str, Any] | None = None) -> ServedServer:
         """Serve a server for real, at an address of this emulator's, with tools as a scenario describes them.
 
-        One that is served already gets these tools. Gives it, with its `url` and what it is sent.
+        Without `tools` it has those that the scenario gives the server of that name. One that is served already gets
+        these tools. Gives it, with its `url` and what it is sent.
         """
         return ServedServer(self._handle, server, self._perform(requests.serve(server, tools)))
 

@@ -137,7 +137,9 @@ class Served:
 
 
 def serve(server: str, tools: Mapping[str, Any] | None) -> Request[str]:
-    return Request("PUT", _served(server), lambda answer: str(answer["url"]), {"tools": dict(tools or {})})
+    return Request(
+        "PUT", _served(server), lambda answer: str(answer["url"]), {} if tools is None else {"tools": dict(tools)}
+    )
 
 
 def change_served(server: str, **said: Any) -> Request[None]:

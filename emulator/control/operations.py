@@ -115,6 +115,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         summary="Serve an MCP server",
         handler=served.put_served,
         request=Named("served.ServedPlan"),
+        optional=True,
         response=Named("served.Serving"),
     ),
     Operation(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.control.script import read_plan
+from emulator.domain.outages import ServerPlan
 from emulator.refusals import invalid, not_found
 
 if TYPE_CHECKING:
@@ -22,12 +23,16 @@ async def put_served(call: Call) -> Any:
     name = call.path["server"]
     if len(name) > _LONGEST:
         raise invalid(f"The name of an MCP server has at most {_LONGEST} characters; {len(name)} were sent.")
-    plan = read_plan(body)
+    plan = read_plan(body) if body.written() else ServerPlan()
     for at, entry in [("", plan.standing), *((f"script[{n}].", entry) for n, entry in enumerate(plan.connects or ()))]:
         if entry is not None and entry.reason is not None:
             raise invalid(f"`{at}reason` is not for a server that is served: who connects finds its own words.")
     served = call.deployment.served
-    server = served.find(name) or served.serve(name)
+    server = served.find(name)
+    if server is None:
+        server = served.serve(name)
+        # Until it is said otherwise, what a scenario says the simulated one has.
+        server.offer(call.deployment.described(name) or {})
     server.plan(plan)
     return _serving(call, server)
 

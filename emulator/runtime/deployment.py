@@ -28,8 +28,9 @@ from emulator.runtime.simulated import SimulatedServer
 from emulator.runtime.watcher import Watcher
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from emulator.domain.servers import SimulatedTool
     from emulator.domain.session import Session
     from emulator.domain.tools import McpTool
     from emulator.runtime.exploring import Exploring
@@ -120,6 +121,12 @@ class Deployment:
         await self.deliveries.close()
         self.clock.close()
 
+    def described(self, server: str) -> Mapping[str, SimulatedTool] | None:
+        """The tools the scenario says a server has; `None` where it says nothing of them."""
+        scenario = self.script.scenario
+        plan = None if scenario is None else scenario.mcp.get(server)
+        return None if plan is None else plan.tools
+
     def _reach(self, session: Session, tool: McpTool) -> ToolServer:
         return self.outages.around(tool.name, self._server(session, tool))
 
@@ -135,6 +142,4 @@ class Deployment:
             found = self.world.find_session(session.id)
             variables = {} if found is None else found[0].profiles.variables(session.workspace.profiles)
             return self.connections.to(tool, variables, settings)
-        scenario = self.script.scenario
-        plan = None if scenario is None else scenario.mcp.get(tool.name)
-        return SimulatedServer(None if plan is None else plan.tools)
+        return SimulatedServer(self.described(tool.name))
