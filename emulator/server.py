@@ -217,6 +217,19 @@ def corked(protocol_class: Any) -> Any:
             self.app_state: dict[str, Any] = {**self.app_state, "connection": Connection(writing)}
             super().connection_made(writing)
 
+        def _start_asgi_task(self, cycle: Any, app: ASGIApp) -> None:
+            self._under_way: Any = cycle
+            super()._start_asgi_task(cycle, app)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            # The base tells the request that came last. Where one is pipelined behind it, that is not the one that
+            # is being handled, and it would never know.
+            cycle = getattr(self, "_under_way", None)
+            if cycle is not None and not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
+            super().connection_lost(exc)
+
         def send_400_response(self, msg: str) -> None:
             # What is no HTTP never reaches the application; it is refused in the API's words all the same.
             listening: Socket = self.app_state["emulator"]
