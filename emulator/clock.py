@@ -69,6 +69,11 @@ class Timer:
         return (self.when, self.order) < (other.when, other.order)
 
 
+def _end(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
 class Clock:
     """The emulator's clock, in Unix milliseconds.
 
@@ -86,6 +91,7 @@ class Clock:
         self._alarm_for: int | None = None
         self._advancing = asyncio.Lock()
         self._closed = False
+        self._pauses: set[asyncio.Future[None]] = set()
 
     def now(self) -> int:
         """The time now, in Unix milliseconds."""
@@ -119,8 +125,19 @@ class Clock:
         return self.call_at(self.now() + round(seconds * 1000), callback)
 
     async def pause(self, seconds: float) -> None:
-        """Wait for real seconds, whatever this clock says."""
-        await asyncio.sleep(seconds)
+        """Wait for real seconds, whatever this clock says; no longer than until it is closed."""
+        if self._closed:
+            await asyncio.sleep(0)
+            return
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[None] = loop.create_future()
+        timer = loop.call_later(seconds, _end, waiter)
+        self._pauses.add(waiter)
+        try:
+            await waiter
+        finally:
+            timer.cancel()
+            self._pauses.discard(waiter)
 
     async def advance(self, seconds: float, settle: Callable[[], Awaitable[object]]) -> int:
         """Move the clock forward, running everything that falls due in order.
@@ -140,8 +157,10 @@ class Clock:
         return self.now()
 
     def close(self) -> None:
-        """Forget every timer. Used when the world this clock belongs to ends."""
+        """Forget every timer, and end every pause. Used when the world this clock belongs to ends."""
         self._closed = True
+        for waiter in self._pauses:
+            _end(waiter)
         self._timers.clear()
         self._disarm()
 

@@ -225,6 +225,17 @@ async def test_a_pause_is_of_real_seconds_on_a_clock_that_stands_still() -> None
     assert clock.now() == EPOCH_MS
 
 
+@on_a_loop
+async def test_a_pause_ends_with_its_clock() -> None:
+    clock = Clock(virtual=True)
+    paused = asyncio.ensure_future(clock.pause(HOUR))
+    await asyncio.sleep(0)
+    clock.close()
+    async with asyncio.timeout(1):
+        await paused
+        await clock.pause(HOUR)
+
+
 # Advancing
 
 

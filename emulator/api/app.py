@@ -70,6 +70,9 @@ class Api:
             except gates.Limited as limited:
                 headers += limited.budget
                 raise
+            if holder.deployment is not deployment:
+                # One that met a fault may have waited for long.
+                raise reset_meanwhile()
             gates.check_scope(operation, call)
             key, answer = gates.claim_key(operation, call, scope["raw_path"])
             if answer is not None:

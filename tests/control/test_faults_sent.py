@@ -99,6 +99,17 @@ def test_the_next_request_of_a_kept_connection_is_served(gobare: Emulator, api: 
     connection.close()
 
 
+@pytest.mark.parametrize(
+    "fault", [{"empty": True}, {"reset": "before"}, {"reset": "during"}, {"reset": "after"}, {"truncate": 5}]
+)
+def test_one_with_another_behind_it_on_its_connection_ends_too(gobare: Emulator, fault: dict[str, Any]) -> None:
+    gobare.faults.add(LIST, **fault)
+    second = f"GET /v1/health HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {gobare.token}\r\n"
+    raw(gobare, "GET", "/v1/sessions", head=f"Content-Length: 0\r\n\r\n{second}")
+    gobare.settle()
+    assert [entry.fault for entry in gobare.requests] == [gobare.faults.list()[0].id]
+
+
 @pytest.mark.rigged
 @pytest.mark.parametrize("status", [413, 502, 599])
 def test_a_proxy_answers_with_a_page_of_its_own(gobare: Emulator, api: Api, status: int) -> None:
@@ -112,7 +123,6 @@ def test_a_proxy_answers_with_a_page_of_its_own(gobare: Emulator, api: Api, stat
     assert (entry.status, entry.fault, entry.body, entry.code) == (status, fault.id, {"title": "one"}, None)
 
 
-@pytest.mark.rigged
 def test_httpx_and_urllib_meet_what_they_would_meet_elsewhere(gobare: Emulator) -> None:
     head = {"authorization": f"Bearer {gobare.token}"}
     url = f"{gobare.url}/v1/sessions"
@@ -171,10 +181,12 @@ def test_others_are_served_while_one_waits(gobare: Emulator, api: Api) -> None:
     assert [session["title"] for session in api.get("/v1/sessions").json["data"]] == ["late", "soon"]
 
 
-def test_a_write_that_waits_does_not_outlive_a_reset(gobare: Emulator, api: Api) -> None:
-    gobare.faults.add(CREATE, delay=0.2, times=1)
+@pytest.mark.parametrize(("verb", "path"), [("POST", "/v1/sessions"), ("GET", "/v1/sessions"), ("GET", "/v1/events")])
+def test_a_request_that_waits_does_not_outlive_a_reset(gobare: Emulator, api: Api, verb: str, path: str) -> None:
+    gobare.faults.add(delay=3600, times=1)
     answers = []
-    first = threading.Thread(target=lambda: answers.append(api.post("/v1/sessions", {})))
+    body = {} if verb == "POST" else None
+    first = threading.Thread(target=lambda: answers.append(api.request(verb, path, body)))
     first.start()
     while not gobare.faults.list()[0].hits:
         pass
@@ -333,7 +345,6 @@ def test_a_refusal_that_was_lost_was_not_read_either(gobare: Emulator, api: Api)
     assert list(found(gobare)) == ["project-limit-retried"]
 
 
-@pytest.mark.rigged
 def test_a_retry_that_comes_too_soon_is_told_with_an_injected_wait_too(gobare: Emulator, api: Api) -> None:
     gobare.faults.add(LIST, error="directory_unavailable", times=1)
     first, second = api.get("/v1/sessions"), api.get("/v1/sessions")

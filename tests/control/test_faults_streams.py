@@ -185,6 +185,14 @@ def test_a_stream_comes_slowly(gobare: Emulator, session: str) -> None:
     assert TEXT.encode() in reader.got
 
 
+def test_a_stream_that_comes_slowly_does_not_outlive_a_reset(gobare: Emulator, session: str) -> None:
+    gobare.faults.add(drip={"bytes": 1, "seconds": 3600})
+    reader = Reader(gobare, path(session))
+    reader.more()
+    gobare.reset()
+    assert (reader.end(), seqs(reader.got)) == ("end", [1, 2, 3, 4, 5])
+
+
 @pytest.mark.parametrize(("retry", "first"), [(5, b"retry: 5\n\n"), (0, b"retry: 0\n\n"), ("absent", b"")])
 def test_the_reconnect_delay_is_another_or_none(gobare: Emulator, session: str, retry: Any, first: bytes) -> None:
     gobare.faults.add(retry=retry, cut="end", after_event=1)
@@ -216,7 +224,6 @@ def test_a_cut_that_is_not_reached_is_there_for_the_next_stream(gobare: Emulator
     assert (again.end(), seqs(again.got)) == ("reset", [1, 2, 3, 4, 5, 6])
 
 
-@pytest.mark.rigged
 @pytest.mark.parametrize("fault", [{"reset": "before"}, {"reset": "after"}, {"empty": True}])
 def test_a_stream_that_never_opens(gobare: Emulator, session: str, fault: dict[str, Any]) -> None:
     gobare.faults.add(times=1, **fault)
