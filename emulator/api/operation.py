@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from emulator.wire import Named
 
 
+# What any request may meet, whatever it is for. Nothing here gives them but a fault that was scripted, one of our own,
+# and a reset while the request was on its way.
+_PLATFORM: Final = ("internal_error", "sandbox_error", "sandbox_unavailable", "directory_unavailable")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """One operation. `scopes`: any of them will do; `narrow` names the one that must be there once
@@ -56,8 +61,9 @@ class Operation:
 
     @property
     def refusals(self) -> tuple[str, ...]:
-        """The codes of every refusal it can give: what its gates refuse, and what is its own (contract §2)."""
-        found = ["invalid_request", "internal_error"]
+        """The codes of every refusal it can give: what its gates refuse, what is its own, and those of a platform
+        that fails (contract §2)."""
+        found = ["invalid_request", *_PLATFORM]
         if not self.public:
             found += ["authentication_error", "rate_limit_exceeded"]
         if self.scopes:
@@ -65,7 +71,7 @@ class Operation:
         if "{" in self.path:
             found.append("not_found")
         if self.writes:
-            found += ["conflict", "sandbox_unavailable"]
+            found.append("conflict")
         return tuple(code for code in CATALOGUE if code in (*found, *self.codes))
 
 

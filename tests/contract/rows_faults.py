@@ -15,6 +15,13 @@ ROWS: Final = (
         "one that would replay an answer included.",
     ),
     Row("faults.codes", "contract §2", "An injected error has the status and the headers of its code."),
+    Row(
+        "faults.everywhere",
+        "contract §2",
+        "Every operation declares internal_error, sandbox_error, sandbox_unavailable and directory_unavailable.",
+        "They are of the platform, and any call may meet them. The API's own document has these codes, and declares "
+        "no status 503 at calls such as GET /v1/sessions.",
+    ),
     Row("faults.budget", "contract §13", "A request that a fault refuses is not charged, and tells its budget."),
     Row("faults.no-effect", "contract §13", "A write that a fault refuses has no effect and keeps no key."),
     Row(

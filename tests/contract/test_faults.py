@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from emulator.refusals import CATALOGUE
+from tests.contract.calls import CALLS, NOWHERE, call
 
 if TYPE_CHECKING:
     from tests.support import Answer, Api
@@ -50,6 +51,14 @@ def test_an_error_has_all_that_goes_with_its_code(api: Api, code: str) -> None:
     assert (entry.status, entry.code, entry.fault) == (answer.status, code, fault.id)
 
 
+@pytest.mark.behaviour("faults.everywhere")
+@pytest.mark.parametrize("code", ["internal_error", "sandbox_error", "sandbox_unavailable", "directory_unavailable"])
+def test_a_platform_that_fails_may_do_so_at_every_operation(api: Api, code: str) -> None:
+    api.emulator.faults.add(error=code)
+    for known in CALLS:
+        assert call(api, known, NOWHERE).code == code, known
+
+
 @pytest.mark.rigged
 @pytest.mark.behaviour("faults.codes")
 def test_clients_find_the_words_they_know(api: Api) -> None:
@@ -87,7 +96,6 @@ def test_what_would_be_replayed_can_fail_and_is_replayed_then(api: Api) -> None:
     assert api.post("/v1/sessions", {}, headers=KEY).raw == first.raw
 
 
-@pytest.mark.rigged
 @pytest.mark.behaviour("faults.budget")
 def test_a_request_that_is_refused_is_not_charged(api: Api) -> None:
     assert api.get("/v1/sessions").headers["x-ratelimit-remaining"] == "119"
@@ -113,7 +121,6 @@ def test_a_write_that_is_refused_has_no_effect_and_keeps_no_key(api: Api, fault:
     assert api.post("/v1/sessions", {"title": "two"}, headers=KEY).json["title"] == "two"
 
 
-@pytest.mark.rigged
 @pytest.mark.behaviour("faults.lost")
 @pytest.mark.parametrize("fault", [{"reset": "after"}, {"reset": "during"}, {"truncate": 10}])
 def test_a_write_whose_answer_is_lost_is_replayed_to_its_key(api: Api, fault: dict[str, Any]) -> None:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 LIST = {"method": "GET", "path": "/v1/sessions"}
 
 
-@pytest.mark.rigged
 def test_over_http_under_the_keys_of_the_handle(gobare: Emulator, api: Api) -> None:
     asked = {"match": LIST, "error": "directory_unavailable", "times": 1}
     made = api.post("/_emulator/faults", asked, token=None)
@@ -110,7 +109,6 @@ def test_what_a_handle_sends_is_refused_in_the_same_words(gobare: Emulator) -> N
         gobare.faults.add(LIST, eror="conflict")  # type: ignore[call-arg]
 
 
-@pytest.mark.rigged
 def test_control_routes_never_fail(gobare: Emulator, api: Api) -> None:
     gobare.faults.add(error="internal_error")
     assert api.get("/_emulator/health", token=None).status == 200
@@ -119,14 +117,12 @@ def test_control_routes_never_fail(gobare: Emulator, api: Api) -> None:
     assert api.get("/v1/health").status == 500
 
 
-@pytest.mark.rigged
 def test_a_reset_forgets_them(gobare: Emulator, api: Api) -> None:
     gobare.faults.add(error="internal_error")
     gobare.reset()
     assert (gobare.faults.list(), api.get("/v1/sessions").status) == ([], 200)
 
 
-@pytest.mark.rigged
 def test_of_requests_that_race_as_many_fail_as_was_said(gobare: Emulator, api: Api) -> None:
     fault = gobare.faults.add(LIST, error="internal_error", times=3)
     with ThreadPoolExecutor(8) as pool:
@@ -157,7 +153,6 @@ def test_one_that_never_happened_is_reported_and_fails_where_that_is_strict(goba
     gobare.assert_clean()
 
 
-@pytest.mark.rigged
 def test_the_timeline_tells_which_fault_it_was(gobare: Emulator, api: Api) -> None:
     refused = gobare.faults.add(LIST, error="directory_unavailable", times=1)
     gone = gobare.faults.add(LIST, empty=True, times=1)
@@ -183,7 +178,6 @@ SCENARIO: dict[str, Any] = {
 }
 
 
-@pytest.mark.rigged
 def test_a_scenario_brings_its_faults_and_takes_them_away(gobare: Emulator, api: Api) -> None:
     own = gobare.faults.add(LIST, delay=0)
     gobare.load(SCENARIO)
@@ -196,7 +190,6 @@ def test_a_scenario_brings_its_faults_and_takes_them_away(gobare: Emulator, api:
     assert gobare.faults.list() == []
 
 
-@pytest.mark.rigged
 def test_a_server_started_with_a_scenario_begins_again_with_its_faults() -> None:
     with Emulator(scenario=SCENARIO) as gobare:
         api = Api(gobare)

@@ -51,7 +51,7 @@ OPERATIONS: Final = (
         query=(
             Parameter("refresh", "choice", "Take a snapshot first; needs the scope sessions:write as well.", ("1",)),
         ),
-        codes=("workspace_recovery_failed", "sandbox_unavailable"),
+        codes=("workspace_recovery_failed",),
     ),
     Operation(
         verb="GET",
