@@ -187,6 +187,10 @@ def exception_handler(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) 
     step = task.get_coro() if isinstance(task, asyncio.Task) else None
     error = context.get("exception")
     if isinstance(step, Step) and isinstance(error, BaseException):
-        step.steps.lost(error)
+        if asyncio._get_running_loop() is loop:
+            step.steps.lost(error)
+        elif not loop.is_closed():
+            # Garbage is collected on whichever thread asks for memory; what is to be done is the loop's.
+            loop.call_soon_threadsafe(step.steps.lost, error)
     else:
         loop.default_exception_handler(context)

@@ -194,6 +194,35 @@ def test_the_error_of_a_task_nobody_awaited_is_known_at_once() -> None:
         gc.enable()
 
 
+def test_an_error_that_another_thread_comes_upon_ends_the_turn_on_its_loop() -> None:
+    async def agent(turn: Turn) -> None:
+        async def breaks() -> None:
+            raise ValueError("nobody looked")
+
+        if turn.number == 1:
+            task = asyncio.create_task(breaks())
+            await asyncio.sleep(0)
+            knot: list[object] = [task]
+            knot.append(knot)
+            task.add_done_callback(lambda _, knot=knot: None)  # type: ignore[misc]
+            del task, knot
+            await turn.ask("Sure?")
+
+    gc.disable()
+    try:
+        with Emulator() as emulator:
+            emulator.agent(agent)
+            api = Api(emulator)
+            session = api.session()
+            api.say(session, "Go.")
+            api.say(session, "Go on.")
+            gc.collect()
+            assert emulator.settle(timeout=WAIT)
+            assert sorted(turn["status"] for turn in api.turns(session)) == ["completed", "failed"]
+    finally:
+        gc.enable()
+
+
 def test_a_script_whose_task_broke_is_unwound() -> None:
     unwound: list[str] = []
 
