@@ -13,8 +13,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from emulator.domain.permissions import READING, act_of, decide
+from emulator.domain.permissions import act_of, decide
 from emulator.recording.document import content_of
+from emulator.recording.mcp_tools import Tools
 from emulator.recording.story import Story
 from emulator.refusals import CATALOGUE
 from emulator.wire.steps import PARALLEL
@@ -42,7 +43,7 @@ Step = dict[str, Any]
 def scenario_of(recording: Recording, name: str = "recording") -> dict[str, Any]:
     """A scenario document that plays what the agent of a recording did, turn by turn."""
     story = Story(recording)
-    tools = _Tools(story)
+    tools = Tools(story)
     agent = [rule for rule, _ in _rules(story, tools)]
     mcp: dict[str, Any] = {}
     for server in story.servers:
@@ -54,12 +55,14 @@ def scenario_of(recording: Recording, name: str = "recording") -> dict[str, Any]
             described["script"] = script
         if server in tools.described:
             described["tools"] = tools.described[server]
+        if server in tools.calls:
+            described["calls"] = tools.calls[server]
         if described:
             mcp[server] = described
     return {"scenario": name, **({"mcp": mcp} if mcp else {}), "agent": agent}
 
 
-def _rules(story: Story, tools: _Tools) -> list[tuple[dict[str, Any], str | None]]:
+def _rules(story: Story, tools: Tools) -> list[tuple[dict[str, Any], str | None]]:
     """A rule for each turn, with the message it answered."""
     labels = [(session.title, session.metadata) for session in story.sessions]
     rules: list[tuple[dict[str, Any], str | None]] = []
@@ -73,64 +76,7 @@ def _rules(story: Story, tools: _Tools) -> list[tuple[dict[str, Any], str | None
     return rules
 
 
-class _Tools:
-    """The MCP tools that were called, as far as each gave one result for all its calls."""
-
-    def __init__(self, story: Story) -> None:
-        self._servers = sorted(story.servers, key=len, reverse=True)
-        results: dict[tuple[str, str], list[tuple[str, bool]]] = {}
-        freely: set[tuple[str, str]] = set()
-        for session in story.sessions:
-            number = 0
-            for event in session.events:
-                payload = event["payload"]
-                number += event["event"] == "turn.started"
-                if event["event"] == "approval.requested" and not payload.get("sensitive"):
-                    # As it is by itself where the tool only reads.
-                    freely |= {named} if (named := self.named(payload.get("name"))) is not None else set()
-                if event["event"] != "agent.tool_result" or (named := self.named(payload.get("toolName"))) is None:
-                    continue
-                result = (str(payload.get("summary", "")), bool(payload.get("isError")))
-                if result[1] and result[0].startswith(f"{named[0]} is unavailable: "):
-                    continue
-                if session.governed_by(number)[0] in ("read_only", "plan"):
-                    freely.add(named)
-                if result not in results.setdefault(named, []):
-                    results[named].append(result)
-        self._various = {named for named, found in results.items() if len(found) > 1}
-        self.described: dict[str, dict[str, Any]] = {}
-        for (server, tool), found in results.items():
-            text, is_error = found[0]
-            described: dict[str, Any] = {"text": text}
-            if is_error:
-                described["is_error"] = True
-            if (server, tool) in freely:
-                described["read_only"] = True
-            if len(found) == 1:
-                self.described.setdefault(server, {})[tool] = described
-
-    def named(self, tool_name: Any) -> tuple[str, str] | None:
-        """The server and the tool that an agent's tool name means."""
-        for server in self._servers:
-            prefix = f"mcp_{server}_"
-            if isinstance(tool_name, str) and tool_name.startswith(prefix) and len(tool_name) > len(prefix):
-                return server, tool_name[len(prefix) :]
-        return None
-
-    def reads(self, tool_name: str) -> bool:
-        """Whether a tool only reads, as far as is known."""
-        server, tool = self.named(tool_name) or ("", "")
-        return tool_name in READING or "read_only" in self.described.get(server, {}).get(tool, {})
-
-    def step(self, tool_name: str, args: dict[str, Any]) -> Step | None:
-        """The `mcp` step that does what was recorded; `None` where only `use` can."""
-        named = self.named(tool_name)
-        if named is None or named in self._various:
-            return None
-        return {"mcp": {"server": named[0], "tool": named[1], **({"arguments": args} if args else {})}}
-
-
-def _turns(story: Story, session: SessionStory, tools: _Tools) -> list[list[Step]]:
+def _turns(story: Story, session: SessionStory, tools: Tools) -> list[list[Step]]:
     turns: list[list[Step]] = []
     playing: _Playing | None = None
     for event in session.events:
@@ -154,7 +100,7 @@ class _Playing:
 
     story: Story
     session: SessionStory
-    tools: _Tools
+    tools: Tools
     number: int
     turn: str
     before: dict[str, Any]
@@ -292,14 +238,20 @@ class _Playing:
         self.open.clear()
         self._close_group()
         for steps, step in self.uses.values():
-            if step in steps:
-                # Its result never came: whoever stopped the turn stopped it too.
-                steps.remove(step)
+            # Its result never came, and it cannot be played without one.
+            steps[:] = [one for one in steps if one is not step]
 
     def _use(self, call_id: str, tool: str, args: dict[str, Any]) -> None:
         step = self.tools.step(tool, args) or {"use": {"tool": tool, **({"args": args} if args else {})}}
         plain = _plain_step(step)
-        self.uses[call_id] = (self._act(plain, tool, args), plain)
+        steps = self._act(plain, tool, args)
+        if not self.tools.lasts(call_id):
+            self.uses[call_id] = (steps, plain)
+        elif steps is not self.after:
+            # It is waited for like an answer, and others may go on beside it.
+            if steps is self.steps:
+                self.group.append(steps.pop())
+            self.open[call_id] = plain
 
     def _act(self, step: Step, tool: str, args: dict[str, Any]) -> list[Step]:
         """Put a step where the agent did what it does, which may have been approved. Gives the list it is in."""
@@ -328,6 +280,9 @@ class _Playing:
         return by_itself and "console" not in approval and bool(approval.get("sensitive")) is not reads
 
     def _used(self, call_id: str, payload: dict[str, Any]) -> None:
+        if self.open.pop(call_id, None) is not None:
+            self._close_group()
+            return
         _, step = self.uses.pop(call_id, ([], {}))
         if (use := step.get("use")) is None:
             return
@@ -405,7 +360,7 @@ def _plain(value: Any) -> Any:
 def messages(recording: Recording) -> list[str | None]:
     """The recorded message each rule of its scenario answers."""
     story = Story(recording)
-    return [message for _, message in _rules(story, _Tools(story))]
+    return [message for _, message in _rules(story, Tools(story))]
 
 
 def as_yaml(document: Mapping[str, Any], told: Sequence[str | None]) -> str:

@@ -188,7 +188,10 @@ class Turn:
         need("approve", bool, sensitive=sensitive)
         expected = expected_of("approve", "approval", expect)
         at_once = (console, refused) if console is not None or refused is not None else None
-        decision = await self._leave.ask(tool, args or {}, sensitive=sensitive, asks=True, at_once=at_once)
+        reads = await self._reads(tool)
+        decision = await self._leave.ask(
+            tool, args or {}, sensitive=sensitive, read_only=reads, asks=True, at_once=at_once
+        )
         self._check(expected, Outcome(approved=decision.granted), ("approval", tool, decision.asked))
         return decision.granted
 
@@ -215,7 +218,7 @@ class Turn:
         if tool == "bash" and exit_code is None:
             exit_code = 1 if is_error else 0
         args = args or {}
-        if not (await self._leave.ask(tool, args)).granted:
+        if not (await self._leave.ask(tool, args, read_only=await self._reads(tool))).granted:
             return False
         if tool in ("write", "edit") and isinstance(args.get("path"), str):
             # The file that changes by it is no step of its own.
@@ -367,6 +370,18 @@ class Turn:
             raise ScriptError(f"{code!r} is not an error code of the API ({', '.join(CATALOGUE)})")
         need("fail", str, message=message)
         raise Failed(code, message)
+
+    async def _reads(self, tool: str) -> bool:
+        """Whether an MCP server offers a tool that the agent sees by this name, as one that only reads."""
+        self._run.check()
+        named = [
+            offered
+            for server, connected in self._run.servers.items()
+            if tool.startswith(f"mcp_{server}_")
+            for offered in await connected.tools()
+            if tool == f"mcp_{server}_{offered.name}"
+        ]
+        return bool(named) and all(offered.read_only for offered in named)
 
     def _check(self, expected: Expected | None, outcome: Outcome, about: tuple[str, str, Action | None]) -> bool:
         """Whether what came is as expected; keeps where it is not."""

@@ -40,7 +40,8 @@ ROWS: Final = (
         _SOURCE,
         "read_only lets tools through that only read, and no other one of the sandbox's.",
         "The pages name the tools and not which read: read, grep, find, ls, and all of the network but browser_act. "
-        "bash does not, whatever its command; nor does a tool nobody knows.",
+        "bash does not, whatever its command; nor does a tool nobody knows. One of an MCP server's does where it is "
+        "marked so, whichever verb names it.",
     ),
     Row(
         "permissions.plan",

@@ -271,6 +271,26 @@ def test_a_patch_reaches_the_acts_of_the_next_turn(api: Api) -> None:
     assert api.emulator.transcript(session).last_message == "True False"
 
 
+@pytest.mark.behaviour("permissions.read-only-tools", "permissions.sensitive")
+def test_a_tool_marked_read_only_only_reads_whichever_verb_names_it(api: Api) -> None:
+    @api.emulator.agent
+    async def agent(turn: Turn) -> None:
+        done = [await turn.use(f"mcp_runbook_{tool}") for tool in ("search", "restart", "nothing")]
+        done.append(await turn.approve("mcp_runbook_restart"))
+        done.append(await turn.approve("mcp_runbook_search"))
+        await turn.say(" ".join(map(str, done)))
+
+    api.emulator.load(SERVERS)
+    session = session_of(api, approval_mode="read_only")
+    api.say(session, "go")
+    assert answer(api, session, approved=True)["name"] == "mcp_runbook_search"
+    assert api.emulator.transcript(session).last_message == "True False False False True"
+    api.patch(f"/v1/sessions/{session}", {"agent": {"approval_mode": "per_step"}})
+    api.say(session, "go on")
+    asked = [event["payload"] for event in api.events(session) if event["type"] == "approval.requested"]
+    assert (asked[-1]["name"], asked[-1]["sensitive"]) == ("mcp_runbook_search", False)
+
+
 @pytest.mark.behaviour("permissions.asked")
 def test_a_scenario_goes_on_by_what_was_done(api: Api) -> None:
     steps = [
