@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -73,13 +72,9 @@ _MEANING: Final[Mapping[int, str]] = {
 }
 
 
-def document() -> dict[str, Any]:
-    """The document of /v1, a fresh copy."""
-    return copy.deepcopy(_document())
-
-
 @cache
-def _document() -> dict[str, Any]:
+def document() -> dict[str, Any]:
+    """The document of /v1, made once: whoever wants to change it makes a copy."""
     return build(
         OPERATIONS,
         title="Gobare Agent API",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -38,13 +37,9 @@ _MORE: Final[Mapping[int, tuple[str, str]]] = {
 _CONFLICTS: Final = ("/_emulator/actions", "/_emulator/actions/{call_id}")
 
 
-def document() -> dict[str, Any]:
-    """The document of /_emulator, a fresh copy."""
-    return copy.deepcopy(_document())
-
-
 @cache
-def _document() -> dict[str, Any]:
+def document() -> dict[str, Any]:
+    """The document of /_emulator, made once: whoever wants to change it makes a copy."""
     built = build(
         OPERATIONS,
         title="Gobare emulator control",

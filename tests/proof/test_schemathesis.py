@@ -5,6 +5,7 @@ It is made the same way every time, from a seed. `--proof-examples` has more of 
 
 from __future__ import annotations
 
+import copy
 import re
 from typing import TYPE_CHECKING, Any, Final
 
@@ -58,7 +59,7 @@ SCENARIOS, STEPS, LED = 6, 20, 4
 
 def loaded() -> Any:
     """The document as schemathesis has it. It learns from what it sees, so each use has one of its own."""
-    return schemathesis.openapi.from_dict(openapi.document(), config=SchemathesisConfig.from_dict(CONFIG))
+    return schemathesis.openapi.from_dict(copy.deepcopy(openapi.document()), config=SchemathesisConfig.from_dict(CONFIG))
 
 
 OPERATIONS: Final = {
