@@ -10,9 +10,15 @@ if TYPE_CHECKING:
     import pytest
 
 
-# Plugins that a stranger has not, and that take longer to load than the runs do.
-_LEFT_OUT: Final = ("cacheprovider", "schemathesis", "pytest_httpserver", "hypothesispytest", "pytest_cov")
-_OPTIONS: Final = tuple(f"-pno:{name}" for name in _LEFT_OUT)
+# In this process, which loads no plugin unasked, those that a stranger may have.
+_LOADED: Final = (
+    *("--disable-plugin-autoload", "-pgobare", "-pasyncio", "-panyio.pytest_plugin", "-pxdist"),
+    "-pno:cacheprovider",
+)
+# In a process of its own it finds all there are. These a stranger has not, and they take longer to load than it runs.
+_LEFT_OUT: Final = tuple(
+    f"-pno:{name}" for name in ("cacheprovider", "schemathesis", "pytest_httpserver", "hypothesispytest", "pytest_cov")
+)
 
 
 class Run:
@@ -29,5 +35,5 @@ class Run:
         )
         self._pytester.makepyfile(test_it=self._helpers + code)
         if alone:
-            return self._pytester.runpytest_subprocess(*_OPTIONS, *options, timeout=60)
-        return self._pytester.runpytest_inprocess(*_OPTIONS, *options)
+            return self._pytester.runpytest_subprocess(*_LEFT_OUT, *options, timeout=60)
+        return self._pytester.runpytest_inprocess(*_LOADED, *options)
