@@ -59,7 +59,9 @@ SCENARIOS, STEPS, LED = 6, 20, 4
 
 def loaded() -> Any:
     """The document as schemathesis has it. It learns from what it sees, so each use has one of its own."""
-    return schemathesis.openapi.from_dict(copy.deepcopy(openapi.document()), config=SchemathesisConfig.from_dict(CONFIG))
+    return schemathesis.openapi.from_dict(
+        copy.deepcopy(openapi.document()), config=SchemathesisConfig.from_dict(CONFIG)
+    )
 
 
 OPERATIONS: Final = {
