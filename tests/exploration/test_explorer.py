@@ -79,7 +79,7 @@ def test_exploring_stops_when_its_time_is_up_and_says_so(run: Run) -> None:
 
 
 def test_a_client_that_does_not_come_to_an_end_is_found_and_ends(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(explorer, "_LEAST_SECONDS", 0.5)
+    monkeypatch.setattr(explorer, "_LEAST_SECONDS", 1.0)
     monkeypatch.setattr(explorer, "_TIMES_AS_LONG", 0.5)
     result = run("""
 @pytest.mark.gobare(explore="race")
@@ -103,7 +103,7 @@ def test_it(gobare):
 
 
 def test_a_client_that_goes_on_in_spite_of_everything_is_ended(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(explorer, "_LEAST_SECONDS", 0.3)
+    monkeypatch.setattr(explorer, "_LEAST_SECONDS", 1.0)
     monkeypatch.setattr(explorer, "_TIMES_AS_LONG", 0.5)
     monkeypatch.setattr(explorer, "_LAST_SECONDS", 0.3)
     result = run("""
