@@ -284,6 +284,7 @@ def check(match: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
     if "retry" in asked and effects and effects[0] not in STREAM:
         raise invalid(f"`retry` is of event streams: it goes with {_listed(STREAM, 'or')}, or alone.")
     _check_error(asked)
+    _check_kind(match, asked)
     if all(name in asked for name in _PLACES):
         raise invalid("`after_event` and `after_bytes` are two places; send one of them.")
     if "inside" in asked and "after_bytes" in asked:
@@ -302,6 +303,21 @@ def _check_error(asked: Mapping[str, Any]) -> None:
     waits = CATALOGUE[code].retry_after is not None or code == "conflict"
     if "retry_after" in asked and not waits:
         raise invalid(f"`retry_after` does not go with {code}: it comes without a Retry-After.")
+
+
+def _check_kind(match: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    """Raise 400 where what goes wrong is of another kind of request than those that match."""
+    verb, parts = match.get("method"), match.get("path", "/v1/events").split("/")[1:]
+    can_stream = verb in (None, "GET") and len(parts) in (2, 4) and (parts[-1] == "events" or _is_any(parts[-1]))
+    stream = next((name for name in (*STREAM, "retry") if name in asked), None)
+    if stream is not None and not can_stream:
+        raise invalid(
+            f"`{stream}` is of event streams: `match` must leave room for GET /v1/events or /v1/sessions/*/events."
+        )
+    if "truncate" in asked and verb == "GET" and "path" in match and parts[-1] == "events":
+        raise invalid("`truncate` is of answers with an end; an event stream ends with `cut` and `after_bytes`.")
+    if "twice" in asked and verb in ("GET", "HEAD"):
+        raise invalid(f"`twice` is of writes, and `match.method` is {verb}.")
 
 
 def _check_path(path: str) -> None:

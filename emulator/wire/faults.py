@@ -39,6 +39,7 @@ class Or:
 
 
 Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
+Amount = Annotated[int, Field(ge=0, le=1_000_000_000)]
 Real = Annotated[float, Field(ge=0, le=3600)]
 Clock = Annotated[float, Field(ge=0, le=10**9)]
 
@@ -90,7 +91,7 @@ class FaultRequest(Request):
         description="The connection breaks: before it is carried out, in the middle of the answer, or after it was "
         "carried out and before the answer.",
     )
-    truncate: Maybe[Annotated[int, Field(ge=0)]] = Field(
+    truncate: Maybe[Amount] = Field(
         default=None, description="Carried out, and closed after so many bytes of an answer that says it is longer."
     )
     twice: Maybe[Literal[True]] = Field(
@@ -102,12 +103,10 @@ class FaultRequest(Request):
     stall: Maybe[Annotated[float | Literal["forever"], Or(Real, "forever")]] = Field(
         default=None, description="A stream sends nothing for so many real seconds, no ping either."
     )
-    after_event: Maybe[Annotated[int, Field(ge=0)]] = Field(
+    after_event: Maybe[Amount] = Field(
         default=None, description="With `cut` and `stall`: right after so many events; 0, when nothing is said."
     )
-    after_bytes: Maybe[Annotated[int, Field(ge=0)]] = Field(
-        default=None, description="With `cut` and `stall`: after so many bytes."
-    )
+    after_bytes: Maybe[Amount] = Field(default=None, description="With `cut` and `stall`: after so many bytes.")
     inside: Maybe[Literal["frame", "character"]] = Field(
         default=None,
         description="With `cut` and `stall`: in the middle of the next event, or of the next character of several "
@@ -117,7 +116,7 @@ class FaultRequest(Request):
         default=None, description="A stream sends the nth of its events twice, or all of them."
     )
     drip: Maybe[FaultDrip] = Field(default=None, description="A stream comes slowly.")
-    retry: Maybe[Annotated[int | Literal["absent"], Or(Annotated[int, Field(ge=0)], "absent")]] = Field(
+    retry: Maybe[Annotated[int | Literal["absent"], Or(Amount, "absent")]] = Field(
         default=None, description="The milliseconds a stream tells its reader to wait before it reconnects."
     )
     delay: Maybe[Real] = Field(default=None, description="Real seconds that pass before anything else.")

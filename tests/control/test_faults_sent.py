@@ -185,7 +185,7 @@ def test_others_are_served_while_one_waits(gobare: Emulator, api: Api) -> None:
 def test_a_request_that_waits_does_not_outlive_a_reset(gobare: Emulator, api: Api, verb: str, path: str) -> None:
     gobare.faults.add(delay=3600, times=1)
     answers = []
-    body = {} if verb == "POST" else None
+    body: Any = {} if verb == "POST" else None
     first = threading.Thread(target=lambda: answers.append(api.request(verb, path, body)))
     first.start()
     while not gobare.faults.list()[0].hits:

@@ -211,6 +211,12 @@ WRONG: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"path": "/_emulator/reset"}, {"delay": 1}, "must be a path of the API"),
     ({"path": "/v1/sessions?limit=1"}, {"delay": 1}, "without a query"),
     ({"path": "/v1/sess*"}, {"delay": 1}, "a whole segment"),
+    ({"method": "POST"}, {"cut": "end"}, "`cut` is of event streams"),
+    ({"path": "/v1/sessions"}, {"retry": 1}, "`retry` is of event streams"),
+    ({"path": "/v1/sessions/*/turns"}, {"drip": {"bytes": 1, "seconds": 0}}, "`drip` is of event streams"),
+    ({"path": "/v1/*/*/*/events"}, {"stall": 1}, "`stall` is of event streams"),
+    ({"method": "GET", "path": "/v1/events"}, {"truncate": 1}, "`truncate` is of answers with an end"),
+    ({"method": "GET"}, {"twice": True}, "`twice` is of writes"),
     ({"token": "gbr_pat_abcdef"}, {"delay": 1}, "takes the id of a token"),
 ]
 
