@@ -92,7 +92,7 @@ class Tools:
                 case "turn.started":
                     number, turn = number + 1, str(payload.get("turnId"))
                 case "turn.ended":
-                    if self._story.settled.get(turn, {}).get("status") == "cancelled":
+                    if self._stopped(turn):
                         yield from running.values()
                     running.clear()
                 case "approval.requested" if named is not None:
@@ -111,6 +111,12 @@ class Tools:
                         called.result, called.seconds = (text, is_error), self._seconds(called.began, event)
                         yield named, called
         yield from running.values()
+
+    def _stopped(self, turn: str) -> bool:
+        """Whether a turn was ended from outside, as it will be again: by the client, or by the clock that it moves."""
+        settled = self._story.settled.get(turn, {})
+        reclaimed = self._story.virtual and (settled.get("error") or {}).get("code") == "sandbox_unavailable"
+        return settled.get("status") == "cancelled" or reclaimed
 
     def _denied(self, session: SessionStory, number: int, payload: dict[str, Any]) -> bool:
         """Whether a tool that changes something would have been denied."""

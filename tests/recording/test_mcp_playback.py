@@ -54,6 +54,7 @@ def played(emulator: Emulator, api: Api, mode: str, advances: tuple[float, ...])
         pytest.param(one_by_one, ["ok", SLOW], (10, 25), id="slow"),
         pytest.param(one_by_one, ["ok", "time_out"], (60,), id="time out"),
         pytest.param(one_by_one, ["ok", "ok", "hang"], (5,), id="hang"),
+        pytest.param(one_by_one, ["ok", "ok", "hang"], (7300,), id="hang until the workspace is reclaimed"),
         pytest.param(one_by_one, ["ok", {**SLOW, "seconds": 500}], (5,), id="stopped while it was slow"),
         pytest.param(one_by_one, ["ok", "drop", {"fault": "error", "text": "no"}], (), id="other results"),
         pytest.param(side_by_side, [SLOW, {**SLOW, "seconds": 0.5}], (10, 25), id="side by side"),
