@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote
@@ -13,7 +14,7 @@ from emulator.client.transcript import Transcript
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from emulator.refusals import Refusal
     from emulator.wire import control as wire
@@ -124,8 +125,13 @@ def server_calls(server: str, calls: Iterable[str | Mapping[str, Any]]) -> Reque
     return Request("PUT", _server(server), _nothing, {"calls": _entries(calls)})
 
 
-def _entries(entries: Iterable[str | Mapping[str, Any]]) -> list[Any]:
-    return [entry if isinstance(entry, str) else dict(entry) for entry in entries]
+def _entries(entries: Iterable[str | Mapping[str, Any]]) -> Any:
+    # A word alone is no list of its letters. What else is wrong, the emulator says.
+    if isinstance(entries, str):
+        return entries
+    if isinstance(entries, Mapping):
+        return dict(entries)
+    return [dict(entry) if isinstance(entry, Mapping) else entry for entry in entries]
 
 
 @dataclass(frozen=True, slots=True)

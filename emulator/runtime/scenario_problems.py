@@ -52,6 +52,8 @@ def problems_of(error: ValidationError) -> list[Problem]:
 
 
 def _where(location: tuple[str | int, ...]) -> Where:
+    # Of a key that is wrong in itself the model says so behind it.
+    location = location[:-1] if location[-1:] == ("[key]",) else location
     return tuple(part for part in location if not str(part).startswith(steps.TAG))
 
 

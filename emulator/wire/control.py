@@ -47,6 +47,8 @@ class PlayedDocument(Request):
 class ServerRequest(McpServer):
     """What happens to a server from now on. What is not sent stays as it was."""
 
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+
 
 class NextCall(Response):
     """How a call of a tool goes."""

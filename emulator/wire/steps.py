@@ -7,10 +7,15 @@ a shape (a name that was bound) is checked where files are loaded.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, JsonValue, Tag, model_validator
 from pydantic_core import PydanticCustomError
+
+if TYPE_CHECKING:
+    from pydantic import GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
+    from pydantic_core import CoreSchema
 
 # Marks the parts of an error's location that name a member of a union rather than a key of the file.
 TAG: Final = "\0"
@@ -35,7 +40,16 @@ def _path_alone(value: Any) -> Any:
     return {"path": value} if isinstance(value, str) else value
 
 
-Maybe = Annotated[_Value | None, BeforeValidator(_given)]
+class _NeverNull:
+    """Keeps null out of the JSON Schema too: `None` only stands for what was left out."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        made = handler(schema)
+        kept = [one for one in made.get("anyOf", ()) if one != {"type": "null"}]
+        return kept[0] if len(kept) == 1 else made | {"anyOf": kept} if kept else made
+
+
+Maybe = Annotated[_Value | None, BeforeValidator(_given), _NeverNull()]
 Text = Annotated[str, Field(min_length=1)]
 Name = Annotated[str, Field(min_length=1, max_length=64)]
 Port = Annotated[int, Field(ge=1, le=65535)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from emulator import Emulator, settings
+from emulator import ControlError, Emulator, settings
 from emulator.control.operations import OPERATIONS
 from emulator.control.routes import Control, dispatch
 from emulator.refusals import Refusal
@@ -401,6 +401,22 @@ def test_the_tools_of_a_scenario_are_the_servers_own(gobare: Emulator, api: Api)
     gobare.load({"mcp": {"docs": {"calls": ["drop"], "tools": {"search": {}}}, "notes": {"tools": {"search": {}}}}})
     drop = {"fault": "drop", "tool": None, "seconds": 0, "text": "the connection was lost during the call"}
     assert api.get("/_emulator/mcp", token=None).json == {"servers": {"docs": {**UP, "calls": [drop]}}}
+
+
+def test_the_document_has_no_null_where_none_is_taken(api: Api) -> None:
+    schemas = api.get("/_emulator/openapi.json", token=None).json["components"]["schemas"]
+    for name in ("ServerRequest", "ServedPlan", "McpTool", "ToolCall", "Connect"):
+        assert schemas[name]["properties"]
+        assert '"null"' not in json.dumps(schemas[name])
+    assert schemas["ServerRequest"]["minProperties"] == 1
+
+
+def test_entries_that_are_no_list_are_refused_as_what_they_are(gobare: Emulator) -> None:
+    for entries, kind in (("drop", "a string"), ({"fault": "drop"}, "an object")):
+        with pytest.raises(ControlError, match=f"`calls` must be a list; {kind} was sent"):
+            gobare.mcp.calls("docs", entries)
+    with pytest.raises(ControlError, match=r"`script\[0\]` must be an object; an integer was sent"):
+        gobare.mcp.script("docs", [3])  # type: ignore[list-item]
 
 
 def test_a_refused_word_about_a_server_changes_nothing(api: Api) -> None:

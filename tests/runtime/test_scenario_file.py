@@ -126,6 +126,8 @@ def test_anchors_and_merge_keys_work(tmp_path: Path) -> None:
         ({"mcp": {"docs": {"script": [{"stat": "up"}]}}}, "mcp.docs.script[0].stat is not a key here. Accepted:"),
         ({"mcp": {"docs": {"tools": {"s": {"text": "x", "content": []}}}}}, "tools.s has both `text` and `content`"),
         ({"scenario": ""}, "scenario is empty; it needs a text"),
+        ({"mcp": {"": {}}}, 'mcp[""] is empty; it needs a text'),
+        ({"mcp": {"x" * 65: {}}}, f"mcp.{'x' * 65} is longer than 64 characters"),
         (step({"preview": 70000}), "agent[0].otherwise[0].preview.port is 70000; the most is 65535"),
         ({"agent": ["say"]}, "agent[0] must be an object, not text. Accepted: when, do, otherwise, times."),
         (step({"sya": "x"}), "agent[0].otherwise[0].sya is not a verb. Accepted: say, think, "),
