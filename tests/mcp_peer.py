@@ -108,7 +108,9 @@ for line in sys.stdin:
         more = {"nextCursor": str(page + 1)} if page + 1 < len(TOOLS) else {}
         tell(id=number, result={"tools": TOOLS[page : page + 1], **more})
     elif method == "tools/call":
-        if (answer := call(asked["params"])) is not None:
+        if code := asked["params"].get("arguments", {}).get("code"):
+            tell(id=number, error={"code": code, "message": "not today"})
+        elif (answer := call(asked["params"])) is not None:
             tell(id=number, result=answer)
     else:
         tell(id=number, error={"code": -32601, "message": "no such method"})

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # Pages of a list of tools, beyond which it is taken for one without an end.
 _PAGES: Final = 100
+# What the SDK says in place of an answer that will not come. Its code for that is one that servers use as well.
+_NO_ANSWER: Final = ("Connection closed", "SSE stream ")
 _LIBRARIES: Final = ("mcp", "client", "httpx2", "httpcore2")
 _OURS: ContextVar[bool] = ContextVar("ours", default=False)
 
@@ -101,7 +103,8 @@ class Link:
         try:
             result = await self._client.session.call_tool(tool, arguments)
         except MCPError as error:
-            told = LOST if error.code == CONNECTION_CLOSED else f"MCP error {error.code}: {error.message}"
+            lost = error.code == CONNECTION_CLOSED and error.message.startswith(_NO_ANSWER)
+            told = LOST if lost else f"MCP error {error.code}: {error.message}"
             return self._failed(self._noticed.reason or told)
         except Exception:
             # A result of another shape, or one that is not as the tool itself says.

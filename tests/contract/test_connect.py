@@ -240,6 +240,15 @@ def test_a_process_that_ends_in_a_call_gives_an_error_result(api: Api) -> None:
     ]
 
 
+@connected
+@pytest.mark.behaviour("connect.calls")
+@pytest.mark.parametrize("code", [-32000, -32602])
+def test_an_error_of_the_protocol_is_told_with_its_code(api: Api, code: int) -> None:
+    # The first is also what the SDK has for a connection that is lost.
+    (result,) = calls(api, session(api, entry()), "read", code=code)
+    assert (result.is_error, result.text) == (True, f"docs: MCP error {code}: not today")
+
+
 @pytest.mark.behaviour("connect.command.allowed")
 @pytest.mark.gobare(mcp="connect")
 def test_no_process_is_started_unless_that_is_allowed(api: Api, tmp_path: Path) -> None:
