@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Mapping
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -97,9 +98,9 @@ class Connected:
 
     async def connect(self) -> None:
         """Connect, and learn what the server offers, within `mcp_seconds`. Raises `ServerUnreachable`."""
-        if self._all.closed:
+        link = self._link = await self._to_be()
+        if self._all.closed or self._over.is_set():
             raise ServerUnreachable(FETCH_FAILED)
-        link = self._link = self._to_be()
         self._offer = self._own and self._own()
         ready: asyncio.Future[list[ServerTool] | str] = asyncio.get_running_loop().create_future()
         self._holder = _apart(link.run(ready, self._over))
@@ -177,12 +178,13 @@ class Connected:
             # Looked at, should nobody wait for it any more.
             task.exception()
 
-    def _to_be(self) -> Link:
+    async def _to_be(self) -> Link:
         """The link to this server. Raises `ServerUnreachable` for one that may not be connected to."""
         # What is imported here takes a second, and most emulators connect to nothing.
         tool = self._tool
         if tool.command is None:
             assert tool.url is not None
+            await _imported()
             from emulator.runtime.mcp_http import http
             from emulator.runtime.mcp_link import Link
 
@@ -191,6 +193,7 @@ class Connected:
         if not self._settings.allow_processes:
             raise ServerUnreachable(NO_PROCESSES)
         variables = self._named(tool)
+        await _imported()
         from emulator.runtime.mcp_link import Link
         from emulator.runtime.mcp_process import process
 
@@ -208,6 +211,17 @@ class Connected:
             if variable not in self._variables:
                 raise ServerUnreachable(f"`env_refs` names {variable}, which no profile of this session has")
         return {name: self._variables[variable] for name, variable in names.items()}
+
+
+async def _imported() -> None:
+    """Have what a connection needs imported: it takes a second, in which others are served."""
+    if "emulator.runtime.mcp_http" not in sys.modules or "emulator.runtime.mcp_process" not in sys.modules:
+        await asyncio.to_thread(_import)
+
+
+def _import() -> None:
+    import emulator.runtime.mcp_http
+    import emulator.runtime.mcp_process  # noqa: F401
 
 
 def _apart(coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:

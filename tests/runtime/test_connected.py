@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -119,6 +120,34 @@ def test_a_connect_is_given_up_with_the_session_or_the_emulator(gobare: Emulator
             gobare.reset()
         answer = saying.result(5)
     assert answer.status == (404 if end == "delete" else 503), answer.raw
+
+
+@connected
+@pytest.mark.parametrize("end", ["", "delete"])
+def test_others_are_served_while_what_a_first_connection_needs_is_imported(
+    gobare: Emulator, web: Web, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    began, over = threading.Event(), threading.Event()
+
+    def imported() -> None:
+        began.set()
+        assert over.wait(WAIT)
+
+    monkeypatch.delitem(sys.modules, "emulator.runtime.mcp_http", raising=False)
+    monkeypatch.setattr("emulator.runtime.connected._import", imported)
+    api = Api(gobare)
+    session_id = session(api, at(f"{web.url}/mcp"))
+    with ThreadPoolExecutor(1) as pool:
+        saying = pool.submit(api.say, session_id, "hello")
+        assert began.wait(WAIT)
+        try:
+            assert api.get("/v1/sessions").status == 200
+            if end == "delete":
+                assert api.delete(f"/v1/sessions/{session_id}").status == 200
+        finally:
+            over.set()
+        answer = saying.result(WAIT)
+    assert (answer.status, bool(web.received)) == ((404, False) if end == "delete" else (202, True)), answer.raw
 
 
 @connected
