@@ -221,7 +221,9 @@ def _add_serve_flags(parser: Parser) -> None:
         shown = default if isinstance(default, str) else json.dumps(default)
         text = f"{definition.metadata['doc']} (default {shown})".replace("%", "%%")
         flag = "--" + definition.name.replace("_", "-")
-        settings.add_argument(flag, dest=definition.name, metavar=_placeholder(kind), help=text)
+        # One that is either on or off is on where nothing is said.
+        alone: dict[str, Any] = {"nargs": "?", "const": "true"} if kind is bool else {}
+        settings.add_argument(flag, dest=definition.name, metavar=_placeholder(kind), help=text, **alone)
 
 
 def _placeholder(kind: Any) -> str:

@@ -310,6 +310,15 @@ def other(name: str, value: Any) -> Any:
     }[value]
 
 
+def test_a_setting_that_is_on_or_off_is_on_with_its_flag_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, told = serve_here(
+        monkeypatch,
+        *("--allow-processes", "--port", "0", "--github", "false", "--strict"),
+        meanwhile=lambda url: ask(url, "GET", "/_emulator/settings").json,
+    )
+    assert (told["allow_processes"], told["github"], told["strict"]) == (True, False, True)
+
+
 def test_every_setting_is_a_flag_and_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = {name: other(name, value) for name, value in as_json(cli.SERVE_DEFAULTS).items()}
     flags: list[str] = []
