@@ -131,6 +131,8 @@ class _Exchange:
             raise Refused(400, error(None, PARSE_ERROR, "The body is not JSON.")) from None
         if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
             raise Refused(400, error(None, INVALID_REQUEST, "The body must be one JSON-RPC message."))
+        if (at := message.get("id", 0)) is None or not isinstance(at, str | int) or isinstance(at, bool):
+            raise Refused(400, error(None, INVALID_REQUEST, "`id` must be a string or an integer."))
         method = message.get("method")
         self._stateless = self._is_stateless(message, method)
         if method != "initialize" and not self._stateless:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from emulator.client.served import ServedServer
 
 SEARCH = {"description": "Looks pages up.", "read_only": True, "text": "3 pages found"}
+# No ids of JSON-RPC as MCP has it; JSON has no way to give the first one back.
+AT_ODDS = (b"1e999", b"1.5", b"true", b"null", b"{}", b"[1]")
 WRITE = {"input_schema": {"type": "object", "required": ["page"]}, "structured": {"written": 1}, "is_error": True}
 BLOCKS = [{"type": "text", "text": "one"}, {"type": "image", "data": "aGk=", "mimeType": "image/png"}]
 
@@ -101,6 +103,7 @@ def test_the_revision_without_sessions_is_spoken_as_well(docs: ServedServer) -> 
         (400, -32700, "POST", b"", {}),
         (400, -32600, "POST", b"[]", {}),
         (400, -32600, "POST", b'{"method": "ping", "id": 1}', {}),
+        *((400, -32600, "POST", b'{"jsonrpc": "2.0", "method": "ping", "id": %s}' % at, {}) for at in AT_ODDS),
         (400, -32022, "POST", b'{"jsonrpc": "2.0", "method": "ping", "id": 1}', {"mcp_protocol_version": "2031-01-01"}),
         (400, -32600, "POST", b'{"jsonrpc": "2.0", "method": "ping", "id": 1}', {"mcp_session_id": None}),
         (404, -32600, "POST", b'{"jsonrpc": "2.0", "method": "ping", "id": 1}', {"mcp_session_id": "mcp_other"}),
