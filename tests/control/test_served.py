@@ -139,6 +139,29 @@ def test_a_name_may_be_anything_a_declared_server_may_be_called(gobare: Emulator
         ({"tool": {}}, "tools"),
         ({"tools": {"search": {"readonly": True}}}, "tools.search.readonly"),
         ({"tools": {"search": {"text": "a", "content": []}}}, "has both `text` and `content`"),
+        ({"tools": {"search": {"input_schema": {"type": "array"}}}}, "`tools.search.input_schema.type` must be object"),
+        (
+            {"tools": {"search": {"content": [{"type": "text", "text": "a"}, {}]}}},
+            "`tools.search.content[1].type` must",
+        ),
+        (
+            {"tools": {"search": {"content": [{"type": ["text"]}]}}},
+            "one of text, image, audio, resource_link, resource",
+        ),
+        ({"tools": {"search": {"content": [{"type": "text", "text": 5}]}}}, "`tools.search.content[0].text` must be a"),
+        (
+            {"tools": {"search": {"content": [{"type": "image", "data": "aGk="}]}}},
+            "content[0].mimeType` must be a text",
+        ),
+        ({"tools": {"search": {"content": [{"type": "resource"}]}}}, "content[0].resource` must be an object"),
+        (
+            {"tools": {"search": {"content": [{"type": "resource", "resource": {}}]}}},
+            "content[0].resource.uri` must be",
+        ),
+        (
+            {"tools": {"search": {"content": [{"type": "resource", "resource": {"uri": "docs:1"}}]}}},
+            "content[0].resource` must have `text` or `blob`",
+        ),
         ({"script": ["refused"]}, "script[0]"),
         ({"state": "down", "reason": "closed"}, "`reason` is not for a server that is served"),
         ({"script": ["up", {"state": "down", "reason": "closed"}]}, "`script[1].reason` is not for"),
