@@ -93,7 +93,7 @@ def _argument(args: Mapping[str, Any], name: str) -> str:
 def _begins(command: str, pattern: str) -> bool:
     """Whether a command is what a glob says, or begins with those words. Blanks count as one."""
     command, pattern = " ".join(command.split()), " ".join(pattern.split())
-    return fnmatchcase(command, pattern) or command == pattern or command.startswith(f"{pattern} ")
+    return bool(command) and (fnmatchcase(command, pattern) or command.startswith(f"{pattern} ") or command == pattern)
 
 
 def _inside(path: str, pattern: str) -> bool:

@@ -296,7 +296,11 @@ def test_no_spelling_of_an_address_dodges_a_rule(scheme: str, user: str, host: s
 
 
 @pytest.mark.parametrize(
-    "rule", [{"command": "git"}, {"path": "/workspace"}, {"domain": "example.com"}, {"tool": "web_*"}]
+    "rule",
+    [
+        *({"command": "git"}, {"command": "*"}, {"command": ""}, {"path": "/workspace"}, {"path": "*"}),
+        *({"domain": "example.com"}, {"domain": "*"}, {"tool": "web_*"}),
+    ],
 )
 def test_a_condition_on_what_is_not_there_does_not_hold(rule: dict[str, str]) -> None:
     assert not matches(rule)
