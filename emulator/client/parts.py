@@ -62,7 +62,7 @@ class Mcp(Part):
         """Say how each of the next calls of its tools ends; each call takes the first entry that suits it.
 
         An entry is `"ok"`, drop, error, malformed, a fault of `down`, or an object: `fault`, `tool` for which tool it
-        waits, `seconds` of `slow`, `text` of `error`, and `tools` for what the server offers once the call is over.
+        waits, `seconds` of `slow`, `text` of `error`, and `tools` for what the server offers to calls after it.
         """
         self._perform(requests.server_calls(server, calls))
 

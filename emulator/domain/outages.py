@@ -79,7 +79,7 @@ class ConnectEntry:
 class CallEntry:
     """How one call of a tool goes: of any tool, or of `tool`. `seconds` belong to `slow`, `text` to `error`.
 
-    `tools` is what the server offers once the call is over.
+    `tools` is what the server offers to the calls after it.
     """
 
     fault: CallFault | None = None

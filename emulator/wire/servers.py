@@ -73,7 +73,7 @@ class ToolCall(Shape):
     tool: Maybe[Text] = Field(default=None, description="The tool it waits for; the next call of any when absent.")
     seconds: Maybe[Seconds] = Field(default=None, description="With `slow`: how long it takes.")
     text: Maybe[Text] = Field(default=None, description="With `error`: what the tool answers.")
-    tools: Maybe[dict[Name, McpTool]] = Field(default=None, description="What the server offers once it is over.")
+    tools: Maybe[dict[Name, McpTool]] = Field(default=None, description="What the server offers to the calls after it.")
 
 
 AnyConnect = Annotated[Connect, BeforeValidator(_connect_alone, json_schema_input_type=State | ConnectFault | Connect)]
