@@ -216,11 +216,14 @@ async def _twice(handle: Handle, meeting: Meeting, scope: Scope, receive: Receiv
     async def nowhere(message: Message) -> None:
         pass
 
-    meeting.acts()
     meeting.unknown = True
     meeting.unseen()
     await handle(scope, noted, nowhere, meeting)
     meeting.settle()
+    if told and told[-1]["type"] == "http.disconnect":
+        # It never came whole: there is nothing to send again.
+        return
+    meeting.acts()
     meeting.unknown = meeting.lost = False
     meeting.again = True
     await handle(scope, repeated, send, meeting)

@@ -263,8 +263,9 @@ def test_an_upload_that_is_refused_writes_nothing(gobare: Emulator, api: Api, fa
     assert api.post(f"/v1/sessions/{session}/files", body).status == 200
 
 
-def test_a_body_that_never_comes_meets_nothing(gobare: Emulator) -> None:
-    gobare.faults.add(CREATE, html=502, times=1)
+@pytest.mark.parametrize("fault", [{"html": 502}, {"twice": True}])
+def test_a_body_that_never_comes_meets_nothing(gobare: Emulator, fault: dict[str, Any]) -> None:
+    gobare.faults.add(CREATE, times=1, **fault)
     host, _, port = gobare.url.removeprefix("http://").partition(":")
     head = f"POST /v1/sessions HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {gobare.token}\r\n"
     with socket.create_connection((host, int(port)), timeout=WAIT) as connection:
