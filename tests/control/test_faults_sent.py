@@ -202,14 +202,16 @@ def test_an_emulator_stops_while_requests_wait() -> None:
         gobare.faults.add({"path": "/v1/events"}, stall="forever")
         head = {"authorization": f"Bearer {gobare.token}"}
         connections = [http.client.HTTPConnection(gobare.url.removeprefix("http://")) for _ in range(5)]
-        for connection in connections:
-            connection.request(
-                "GET", "/v1/sessions" if connection is not connections[0] else "/v1/events", headers=head
-            )
+        connections[0].request("GET", "/v1/events", headers=head)
+        for connection in connections[1:]:
+            connection.request("POST", "/v1/sessions", b'{"input": "hello"}', headers=head)
         while sum(fault.hits for fault in gobare.faults.list()) < len(connections):
             pass
         began = stopwatch()
     assert stopwatch() - began < 1
+    for connection in connections[1:]:
+        with connection.getresponse() as answer:
+            assert (answer.status, b"sandbox_unavailable" in answer.read()) == (503, True)
     for connection in connections:
         connection.close()
 
