@@ -10,15 +10,13 @@ if TYPE_CHECKING:
     import pytest
 
 
-# In this process, which loads no plugin unasked, those that a stranger may have.
-_LOADED: Final = (
-    *("--disable-plugin-autoload", "-pgobare", "-pasyncio", "-panyio.pytest_plugin", "-pxdist"),
-    "-pno:cacheprovider",
-)
-# In a process of its own it finds all there are. These a stranger has not, and they take longer to load than it runs.
-_LEFT_OUT: Final = tuple(
+# Plugins that a stranger has not, and that take longer to load than the runs do: for a pytest that finds its plugins.
+LEFT_OUT: Final = tuple(
     f"-pno:{name}" for name in ("cacheprovider", "schemathesis", "pytest_httpserver", "hypothesispytest", "pytest_cov")
 )
+# These runs are told of theirs, by the names they would be found by.
+_ALONE: Final = ("--disable-plugin-autoload", "-pgobare", "-pxdist", "-pno:cacheprovider")
+HERE: Final = (*_ALONE, "-pasyncio", "-panyio.pytest_plugin")
 
 
 class Run:
@@ -30,10 +28,9 @@ class Run:
 
     def __call__(self, code: str, *options: str, ini: str = "", alone: bool = False) -> pytest.RunResult:
         """Run `code` with further lines in the ini file, in a process of its own if asked (`alone`)."""
-        self._pytester.makeini(
-            f"[pytest]\nasyncio_default_fixture_loop_scope = function\nfilterwarnings = error\n{ini}"
-        )
+        loops = "" if alone else "asyncio_default_fixture_loop_scope = function\n"
+        self._pytester.makeini(f"[pytest]\nfilterwarnings = error\n{loops}{ini}")
         self._pytester.makepyfile(test_it=self._helpers + code)
         if alone:
-            return self._pytester.runpytest_subprocess(*_LEFT_OUT, *options, timeout=60)
-        return self._pytester.runpytest_inprocess(*_LOADED, *options)
+            return self._pytester.runpytest_subprocess(*_ALONE, *options, timeout=60)
+        return self._pytester.runpytest_inprocess(*HERE, *options)

@@ -21,6 +21,7 @@ from emulator import Emulator
 from emulator.runtime.scenario_file import load
 from emulator.runtime.turn import Turn
 from emulator.settings import Settings, as_json
+from tests import inner
 from tests.support import Api
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def test_the_python_snippets_pass_as_they_stand(tmp_path: Path) -> None:
         (tmp_path / f"test_snippet_{n}.py").write_text(snippet)
     shutil.copy(ROOT / "fixtures" / "demo.jsonl", tmp_path)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
+        [sys.executable, "-m", "pytest", "-q", *inner.LEFT_OUT, str(tmp_path)],
         capture_output=True,
         text=True,
         timeout=60,

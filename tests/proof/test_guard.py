@@ -13,6 +13,7 @@ import pytest
 
 from emulator import Emulator
 from emulator.loops import BackgroundLoop
+from tests import inner
 from tests.proof.guard import Forbidden
 from tests.served import ROOT
 
@@ -183,7 +184,7 @@ def test_loud():
     except OSError:
         pass
 """)
-    result = pytester.runpytest_inprocess("-p", "no:cacheprovider", plugins=[guard])
+    result = pytester.runpytest_inprocess(*inner.HERE, plugins=[guard])
     result.assert_outcomes(passed=2, errors=1)
     result.stdout.fnmatch_lines(
         ["*ERROR at teardown of test_loud*", "stopped by the guard:", "a look-up of mcp.example", "*in test_loud"]

@@ -12,6 +12,7 @@ from emulator.recording import load
 from emulator.recording.document import recording_of
 from emulator.recording.steps import scenario_of
 from emulator.scenario_source import read
+from tests import inner
 from tests.recording.recorded import Recorded
 from tests.support import Api
 from tests.test_pytest_plugin import CALL
@@ -176,7 +177,7 @@ def test_a_stranger_s_test_plays_it_and_a_changed_answer_fails_it_with_the_field
     pytester.makepyfile(
         test_it=CALL + STRANGER.replace('scenario="order.jsonl")', 'scenario="order.jsonl", mode="script")')
     )
-    result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:cov")
+    result = pytester.runpytest_inprocess(*inner.HERE)
     result.assert_outcomes(passed=4, errors=2)
     result.stdout.fnmatch_lines(
         [
