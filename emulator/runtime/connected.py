@@ -8,6 +8,7 @@ connection is made.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
 import sys
 from collections.abc import Mapping
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# What a connection needs. The first brings the SDK, which takes a second.
+_NEEDED: Final = tuple(f"emulator.runtime.{name}" for name in ("mcp_http", "mcp_process", "mcp_link"))
 # Real seconds an ending connection is given before it is cut off.
 _END_SECONDS: Final = 0.8
 
@@ -215,13 +218,13 @@ class Connected:
 
 async def _imported() -> None:
     """Have what a connection needs imported: it takes a second, in which others are served."""
-    if "emulator.runtime.mcp_http" not in sys.modules or "emulator.runtime.mcp_process" not in sys.modules:
+    if any(name not in sys.modules for name in _NEEDED):
         await asyncio.to_thread(_import)
 
 
 def _import() -> None:
-    import emulator.runtime.mcp_http
-    import emulator.runtime.mcp_process  # noqa: F401
+    for name in _NEEDED:
+        importlib.import_module(name)
 
 
 def _apart(coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
