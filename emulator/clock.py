@@ -124,11 +124,11 @@ class Clock:
         """Run `callback` once `seconds` have passed on this clock."""
         return self.call_at(self.now() + round(seconds * 1000), callback)
 
-    async def pause(self, seconds: float) -> None:
-        """Wait for real seconds, whatever this clock says; no longer than until it is closed."""
+    async def pause(self, seconds: float) -> bool:
+        """Wait for real seconds, whatever this clock says. `False`, and no longer, where it is closed meanwhile."""
         if self._closed:
             await asyncio.sleep(0)
-            return
+            return False
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
         timer = loop.call_later(seconds, _end, waiter)
@@ -138,6 +138,7 @@ class Clock:
         finally:
             timer.cancel()
             self._pauses.discard(waiter)
+        return not self._closed
 
     async def advance(self, seconds: float, settle: Callable[[], Awaitable[object]]) -> int:
         """Move the clock forward, running everything that falls due in order.

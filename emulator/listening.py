@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from uvicorn.server import ServerState
 
+# Linux's SIOCOUTQNSD.
+_UNSENT = 0x894B
 # How long answers under way have to end, and then those that were cancelled, in seconds.
 _SECONDS = 0.2
 
@@ -19,6 +22,7 @@ class _Transport(Protocol):
 
     def get_extra_info(self, name: str, default: Any = None) -> Any: ...
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
+    def is_closing(self) -> bool: ...
     def close(self) -> None: ...
     def abort(self) -> None: ...
 
@@ -40,11 +44,28 @@ class Connection:
     def reset(self) -> None:
         """Break it off (RST): reading fails at the client once it has read what it was sent.
 
-        What waits to be sent is dropped; after `send_at_once` nothing waits once another `send` has returned.
+        What waits to be sent is dropped; after `send_at_once` nothing waits once another `send` has returned and
+        `unsent` is 0.
         """
+        if self._transport.is_closing():
+            # The client was quicker.
+            return
         file = self._transport.get_extra_info("socket")
         file.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._transport.abort()
+
+    @property
+    def unsent(self) -> int:
+        """How many bytes the system holds for a client that reads slowly; 0 where it does not tell."""
+        if sys.platform != "linux":
+            return 0
+        import fcntl
+
+        if self._transport.is_closing():
+            return 0
+        file = self._transport.get_extra_info("socket")
+        (count,) = struct.unpack("i", fcntl.ioctl(file.fileno(), _UNSENT, bytes(4)))
+        return int(count)
 
     def send_at_once(self) -> None:
         """Have each `send` wait from now on until what was sent before it has left."""

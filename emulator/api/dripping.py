@@ -95,6 +95,7 @@ async def _strike(meeting: Meeting, reader: Reader) -> AsyncIterator[bytes]:
     # Once this is on its way, everything before it is.
     yield b""
     if fault.cut == "reset":
+        await meeting.arrived()
         meeting.connection.reset()
     else:
         meeting.connection.close()

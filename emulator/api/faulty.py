@@ -144,10 +144,16 @@ class Meeting:
         """Nothing of the answer reaches the client."""
         self.lost = self._unseen = True
 
+    async def arrived(self) -> None:
+        """Wait until the client's machine has all that it was sent: a connection that breaks drops the rest."""
+        while self.connection is not None and self.connection.unsent and await self.deployment.clock.pause(0.001):
+            pass
+
     async def end(self, *, reset: bool) -> None:
         """End the connection, and the request with it: raises `Disconnected`."""
         if self.connection is not None:
             if reset:
+                await self.arrived()
                 self.connection.reset()
             else:
                 self.connection.close()

@@ -60,6 +60,9 @@ def test_during_there_is_half_of_the_answer_and_a_reset(gobare: Emulator) -> Non
     got, how = raw(gobare, "POST", "/v1/sessions", b"{}")
     said, body = body_of(got)
     assert (how, len(body), got[:12]) == ("reset", said // 2, b"HTTP/1.1 201")
+    got, how = raw(gobare, "GET", "/v1/openapi.json")
+    said, body = body_of(got)
+    assert (how, len(body)) == ("reset", said // 2)
 
 
 def test_after_there_is_not_a_byte_and_a_reset_though_it_was_done(gobare: Emulator, api: Api) -> None:
@@ -168,6 +171,21 @@ def test_a_wait_goes_with_what_comes_after_it(gobare: Emulator) -> None:
     began = stopwatch()
     assert raw(gobare, "GET", "/v1/sessions") == (b"", "reset")
     assert stopwatch() - began >= 0.1
+
+
+def test_a_client_that_leaves_before_its_connection_is_to_break(
+    gobare: Emulator, caplog: pytest.LogCaptureFixture
+) -> None:
+    gobare.faults.add(delay=0.1, reset="before")
+    connection = http.client.HTTPConnection(gobare.url.removeprefix("http://"))
+    connection.request("GET", "/v1/sessions")
+    while not gobare.faults.list()[0].hits:
+        pass
+    connection.close()
+    while not gobare.requests:
+        pass
+    assert [entry.status for entry in gobare.requests] == [0]
+    assert caplog.records == []
 
 
 def test_others_are_served_while_one_waits(gobare: Emulator, api: Api) -> None:

@@ -107,6 +107,19 @@ def test_a_stream_is_cut_after_so_many_bytes(gobare: Emulator, session: str, how
     whole.close()
 
 
+def test_a_client_has_all_that_came_before_a_break_however_much_it_is(gobare: Emulator, api: Api) -> None:
+    @gobare.agent
+    async def agent(turn: Any) -> None:
+        for _ in range(40):
+            await turn.use("bash", args={"command": "x" * 20_000})
+
+    session = api.session({"input": "go"})
+    gobare.faults.add(cut="reset", after_event=60)
+    reader = Reader(gobare, path(session))
+    assert reader.end() == "reset"
+    assert reader.got.count(b"\nevent: ") == 60
+
+
 def test_a_stream_is_cut_inside_a_frame(gobare: Emulator, session: str) -> None:
     gobare.faults.add(cut="reset", inside="frame", after_event=1)
     reader = Reader(gobare, path(session))
