@@ -116,6 +116,8 @@ def test_a_client_has_all_that_came_before_a_break_however_much_it_is(gobare: Em
     session = api.session({"input": "go"})
     gobare.faults.add(cut="reset", after_event=60)
     reader = Reader(gobare, path(session))
+    while not gobare.faults.list()[0].hits:
+        pass
     assert reader.end() == "reset"
     assert reader.got.count(b"\nevent: ") == 60
 
