@@ -118,7 +118,10 @@ class Settings:
     )
     mcp_except: tuple[str, ...] = _setting((), "names of MCP servers for which mcp is the other way round")
     mcp_seconds: float = _setting(10.0, "real seconds an MCP server that is connected to has to answer")
-    allow_processes: bool = _setting(False, "whether MCP servers with a command are started, on this machine")
+    # Not while it runs: who reaches its control routes is not to have commands run.
+    allow_processes: bool = _setting(
+        False, "whether MCP servers with a command are started, on this machine", at_start=True
+    )
     connections: tuple[Connection, ...] = _setting(
         (Connection("MiniMax", "minimax", "MiniMax-M3"),),
         "model connections of an organization; the first is default",

@@ -173,7 +173,7 @@ def test_a_number_is_finite(name: str) -> None:
 
 def test_what_is_set_at_the_start_cannot_be_set_later() -> None:
     at_start = {field.name for field in dataclasses.fields(Settings) if field.metadata["at_start"]}
-    assert {"seed", "clock"} <= at_start
+    assert {"seed", "clock", "allow_processes"} <= at_start
     for name in NAMES:
         same = {name: as_json(DEFAULTS)[name]}
         if name in at_start:
