@@ -21,7 +21,7 @@ class _Transport(Protocol):
     """What is asked of the transport of a connection."""
 
     def get_extra_info(self, name: str, default: Any = None) -> Any: ...
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
+    def get_write_buffer_size(self) -> int: ...
     def is_closing(self) -> bool: ...
     def close(self) -> None: ...
     def abort(self) -> None: ...
@@ -44,8 +44,7 @@ class Connection:
     def reset(self) -> None:
         """Break it off (RST): reading fails at the client once it has read what it was sent.
 
-        What waits to be sent is dropped; after `send_at_once` nothing waits once another `send` has returned and
-        `unsent` is 0.
+        What is `unsent` is dropped.
         """
         if self._transport.is_closing():
             # The client was quicker.
@@ -56,20 +55,15 @@ class Connection:
 
     @property
     def unsent(self) -> int:
-        """How many bytes the system holds for a client that reads slowly; 0 where it does not tell."""
-        if sys.platform != "linux":
-            return 0
+        """How many bytes wait to be sent; without those that the system holds, where it does not tell (Linux does)."""
+        waiting = self._transport.get_write_buffer_size()
+        if waiting or sys.platform != "linux" or self._transport.is_closing():
+            return waiting
         import fcntl
 
-        if self._transport.is_closing():
-            return 0
         file = self._transport.get_extra_info("socket")
         (count,) = struct.unpack("i", fcntl.ioctl(file.fileno(), _UNSENT, bytes(4)))
         return int(count)
-
-    def send_at_once(self) -> None:
-        """Have each `send` wait from now on until what was sent before it has left."""
-        self._transport.set_write_buffer_limits(high=0)
 
 
 async def hang_up(state: ServerState) -> None:

@@ -195,6 +195,9 @@ class Corked:
             head, self._head = self._head, b""
             self._transport.write(head)
 
+    def get_write_buffer_size(self) -> int:
+        return len(self._head) + self._transport.get_write_buffer_size()
+
     def close(self) -> None:
         self.flush()
         self._transport.close()

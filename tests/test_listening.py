@@ -28,14 +28,14 @@ async def met_by_a_client(end: Callable[[Connection], None], sends: bytes) -> tu
 
         def data_received(self, data: bytes) -> None:
             self.connection = Connection(self.corked)
-            self.connection.send_at_once()
             self.corked.write(sends)
-            self.corked.flush()
-            if not self.corked.get_write_buffer_size():
-                end(self.connection)
+            self.end()
 
-        def resume_writing(self) -> None:
-            end(self.connection)
+        def end(self) -> None:
+            if self.connection.unsent:
+                loop.call_soon(self.end)
+            else:
+                end(self.connection)
 
     server = await loop.create_server(Server, "127.0.0.1", 0)
     try:

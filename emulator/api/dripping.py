@@ -22,8 +22,6 @@ async def altered(meeting: Meeting, reader: Reader, chunks: AsyncIterator[bytes]
     # Nothing comes after a cut, nor after a stall that ends with the stream.
     last = fault.cut is not None or fault.stall == "forever"
     whole = reader.start
-    if meeting.connection is not None and fault.cut not in (None, "end"):
-        meeting.connection.send_at_once()
     async for chunk in chunks:
         for frame in _frames(chunk):
             sent = _announced(meeting, frame)
@@ -33,8 +31,7 @@ async def altered(meeting: Meeting, reader: Reader, chunks: AsyncIterator[bytes]
                 reader.sent = whole
                 if before:
                     yield before
-                async for piece in _strike(meeting, reader):
-                    yield piece
+                await _strike(meeting, reader)
                 if last:
                     return
                 sent = rest
@@ -44,8 +41,7 @@ async def altered(meeting: Meeting, reader: Reader, chunks: AsyncIterator[bytes]
                 whole = reader.sent = int(frame[4 : frame.index(b"\n")])
             if place.passed(frame):
                 reader.sent = whole
-                async for piece in _strike(meeting, reader):
-                    yield piece
+                await _strike(meeting, reader)
                 if last:
                     return
 
@@ -83,7 +79,7 @@ async def _pieces(meeting: Meeting, frame: bytes, copies: int) -> AsyncIterator[
             await meeting.deployment.clock.pause(drip["seconds"])
 
 
-async def _strike(meeting: Meeting, reader: Reader) -> AsyncIterator[bytes]:
+async def _strike(meeting: Meeting, reader: Reader) -> None:
     """Cut the stream, or hold it up."""
     fault = meeting.fault
     meeting.acts()
@@ -92,8 +88,6 @@ async def _strike(meeting: Meeting, reader: Reader) -> AsyncIterator[bytes]:
         return
     if fault.cut == "end" or meeting.connection is None:
         return
-    # Once this is on its way, everything before it is.
-    yield b""
     if fault.cut == "reset":
         await meeting.arrived()
         meeting.connection.reset()

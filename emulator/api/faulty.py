@@ -45,7 +45,6 @@ _TITLES: Final = {
     503: "Service Unavailable",
     504: "Gateway Timeout",
 }
-_NOTHING: Final = {"type": "http.response.body", "body": b"", "more_body": True}
 
 
 def met(deployment: Deployment, scope: Scope) -> Fault | None:
@@ -176,8 +175,6 @@ class Meeting:
                     self.unseen()
                     await self.end(reset=True)
                 left = _kept(fault, message)
-                if self.connection is not None:
-                    self.connection.send_at_once()
                 await send(message)
                 return
             body = message.get("body", b"")
@@ -190,7 +187,6 @@ class Meeting:
             self.acts()
             self.lost = True
             await send({**message, "body": kept, "more_body": True})
-            await send(_NOTHING)
             await self.end(reset=fault.reset is not None)
 
         return cut
