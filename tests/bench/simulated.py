@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.bench.harness import Connection, Line, alternate, emulator, milliseconds, now, request
+from tests.bench.harness import Child, Connection, Line, alternate, emulator, milliseconds, request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -47,7 +47,7 @@ def measure() -> Iterator[Line]:
                 ("turn with a server / without", "hello", "hello"),
                 ("turn that calls its tool / without", "mcp", "use"),
             ):
-                sides = (_turns(client, _DOCS, with_server), _turns(client, [], without))
+                sides = (_turns(ours, client, _DOCS, with_server), _turns(ours, client, [], without))
                 for side in sides:
                     side()
                 mcp, plain = alternate(20, 150, *sides)
@@ -55,8 +55,8 @@ def measure() -> Iterator[Line]:
                 yield Line(what, median(mcp) / median(plain), 1.05, "at most", detail)
 
 
-def _turns(client: Connection, tools: list[dict[str, str]], message: str) -> Callable[[], float]:
-    """Some turns of a new session, each over when its reply comes; the seconds of them."""
+def _turns(server: Child, client: Connection, tools: list[dict[str, str]], message: str) -> Callable[[], float]:
+    """Some turns of a new session, each over when its reply comes; the server's processor time of them."""
     create = request("POST", "/v1/sessions", json.dumps({"agent": {"tools": tools}}).encode())
     body = json.dumps({"events": [{"type": "input.message", "content": message}]}).encode()
 
@@ -67,11 +67,11 @@ def _turns(client: Connection, tools: list[dict[str, str]], message: str) -> Cal
         send = request("POST", f"{path}/events", body)
         # The first brings the workspace up.
         client.ask(send)
-        began = now()
+        began = server.cpu()
         for _ in range(_TURNS):
             status, answer = client.ask(send)
             assert status == 202, answer
-        took = now() - began
+        took = server.cpu() - began
         client.ask(request("DELETE", path))
         return took
 
