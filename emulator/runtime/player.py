@@ -10,6 +10,7 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final, NoReturn, Protocol, TypeAlias
 
 from emulator.domain.expectations import Expectation, parsed
@@ -239,7 +240,8 @@ class Player:
 
     def _render(self, turn: Verbs, step: Step, bound: Scope) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """The arguments of a verb, and beside them what it is to expect, if anything."""
-        scope = _scope(turn) | bound
+        # Made for the first template there is: most steps have none.
+        scope = cache(lambda: _scope(turn) | bound)
         try:
             arguments = {name: _rendered(value, scope) for name, value in step.arguments.items()}
             if step.expect is None:
@@ -258,7 +260,7 @@ class Player:
         raise ScenarioStepError(self.scenario, step.path, message) from error
 
 
-def _rendered(value: Any, scope: Scope) -> Any:
+def _rendered(value: Any, scope: Callable[[], Scope]) -> Any:
     match value:
         case dict():
             return {key: _rendered(entry, scope) for key, entry in value.items()}
@@ -266,7 +268,7 @@ def _rendered(value: Any, scope: Scope) -> Any:
             return [_rendered(entry, scope) for entry in value]
         case None | bool() | int() | float() | str():
             return value
-    return value.render(scope)
+    return value.render(scope())
 
 
 def _scope(turn: Verbs) -> Scope:

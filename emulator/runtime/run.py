@@ -6,15 +6,17 @@ Law: a run that is over emits nothing; whoever still holds it gets `TurnOver`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
+from emulator import render
 from emulator.domain.tools import FunctionTool
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from emulator.domain.session import Session, Turn
     from emulator.domain.tools import ToolSet
@@ -64,6 +66,24 @@ class CallResult:
         if self.output is None:
             raise ValueError(f"the call did not succeed, so it has no output: {self.error}")
         return from_json(self.output)
+
+
+@dataclass(frozen=True)
+class SessionView:
+    """What a script may know of its session."""
+
+    id: str
+    title: str | None
+    metadata: dict[str, str]
+    model: str | None
+    text: dict[str, Any] | None
+    _tools: ToolSet = field(repr=False)
+    _disabled: Sequence[str] = field(repr=False)
+
+    @cached_property
+    def tools(self) -> list[dict[str, Any]]:
+        """Its tools, in the shape the API reads back."""
+        return render.tools(self._tools, self._disabled)
 
 
 @dataclass(slots=True)

@@ -9,11 +9,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from emulator import render
 from emulator.domain.expectations import Outcome
 from emulator.domain.files import Blob, UnusablePath
 from emulator.domain.tools import BUILT_INS
@@ -21,7 +20,7 @@ from emulator.refusals import CATALOGUE
 from emulator.runtime.expected import expected_of
 from emulator.runtime.leave import Leave
 from emulator.runtime.misfits import misfits
-from emulator.runtime.run import CallResult, Failed, ScriptError
+from emulator.runtime.run import CallResult, Failed, ScriptError, SessionView
 from emulator.runtime.tool_server import NoSuchTool, ToolResult
 from emulator.runtime.verbs import need, need_number, need_texts
 
@@ -37,18 +36,6 @@ _WORDS: Final = re.compile(r"\S*\s*", re.DOTALL)
 _WORDS_A_DELTA: Final = 4
 # Bytes of a file, beyond what any disk of a workspace holds.
 _LARGEST: Final = 10**12
-
-
-@dataclass(frozen=True, slots=True)
-class SessionView:
-    """What a script may know of its session. `tools` is in the shape the API reads back."""
-
-    id: str
-    title: str | None
-    metadata: dict[str, str]
-    model: str | None
-    tools: list[dict[str, Any]]
-    text: dict[str, Any] | None
 
 
 class Turn:
@@ -68,8 +55,9 @@ class Turn:
             session.title,
             dict(session.metadata),
             session.agent.model,
-            render.tools(run.tools, engine.world.settings.disabled_tools),
             run.tools.text,
+            run.tools,
+            engine.world.settings.disabled_tools,
         )
 
     async def say(self, text: str) -> None:
