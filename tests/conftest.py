@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests import machine
+from tests.mcp_web import Web
 from tests.proof.guarded import Guarded
 from tests.proof.suite import Proof
 from tests.support import Api
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterator
 
     from emulator import Emulator
 
@@ -80,3 +81,10 @@ def guard(request: pytest.FixtureRequest) -> Guarded:
 def api(gobare: Emulator) -> Api:
     """A client of the test's emulator, over a real socket."""
     return Api(gobare)
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    """An MCP server on loopback."""
+    with Web() as web:
+        yield web

@@ -10,9 +10,16 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Final
 
+import pytest
+
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from tests.support import Api
+
+SECRET: Final = "tok-9f2b7c41d8"
+# What sessions with such a server need.
+connected = pytest.mark.gobare(mcp="connect", allow_processes=True)
 WAIT: Final = 10.0
 TOOLS: Final = [
     {"name": "read", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}},
@@ -21,6 +28,16 @@ TOOLS: Final = [
         for name in ("write", "hang", "cut", "status", "malformed", "gzip")
     ),
 ]
+
+
+def at(url: str, **fields: Any) -> dict[str, Any]:
+    """The tool entry of a server at an address."""
+    return {"type": "mcp", "name": "docs", "url": url, **fields}
+
+
+def session(api: Api, *entries: dict[str, Any], **body: Any) -> str:
+    """A session with these servers."""
+    return api.session({"agent": {"tools": list(entries)}, **body})
 
 
 @dataclass(frozen=True)

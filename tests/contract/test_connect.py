@@ -12,34 +12,12 @@ import pytest
 from emulator import ScriptError
 from tests.contract.tool_doors import put
 from tests.crashes import PEER, entry, gone, running
-from tests.mcp_web import Web
+from tests.mcp_web import SECRET, Web, at, connected, session
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.support import Api
-
-SECRET: Final = "tok-9f2b7c41d8"
-
-connected = pytest.mark.gobare(mcp="connect", allow_processes=True)
-
-
-@pytest.fixture
-def web() -> Iterator[Web]:
-    """An MCP server on loopback."""
-    with Web() as web:
-        yield web
-
-
-def at(url: str, **fields: Any) -> dict[str, Any]:
-    """The tool entry of a server at an address."""
-    return {"type": "mcp", "name": "docs", "url": url, **fields}
-
-
-def session(api: Api, *entries: dict[str, Any], **body: Any) -> str:
-    """A session with these servers."""
-    return api.session({"agent": {"tools": list(entries)}, **body})
 
 
 def calls(api: Api, session_id: str, *tools: str, **arguments: Any) -> list[Any]:

@@ -23,36 +23,16 @@ from emulator.runtime.stepping import Holder
 from emulator.runtime.tool_server import ServerUnreachable
 from emulator.settings import Settings, changed
 from tests.crashes import crash, entry, gone
-from tests.mcp_web import Web
+from tests.mcp_web import SECRET, Web, at, connected, session
 from tests.support import WAIT, Api
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from emulator import Emulator
 
-SECRET: Final = "tok-9f2b7c41d8"
 CONNECT: Final = changed(Settings(), {"mcp": "connect", "allow_processes": True})
-
-connected = pytest.mark.gobare(mcp="connect", allow_processes=True)
-
-
-@pytest.fixture
-def web() -> Iterator[Web]:
-    """An MCP server on loopback."""
-    with Web() as web:
-        yield web
-
-
-def at(url: str, **fields: Any) -> dict[str, Any]:
-    """The tool entry of a server at an address."""
-    return {"type": "mcp", "name": "docs", "url": url, **fields}
-
-
-def session(api: Api, *entries: dict[str, Any]) -> str:
-    """A session with these servers."""
-    return api.session({"agent": {"tools": list(entries)}})
 
 
 def test_sessions_whose_servers_crash_at_random_moments_leave_nothing(tmp_path: Path) -> None:
