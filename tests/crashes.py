@@ -6,16 +6,20 @@ import asyncio
 import os
 import select
 import sys
+import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from emulator import Emulator
 from tests.support import WAIT, Api
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 PEER: Final = Path(__file__).parent / "mcp_peer.py"
 # What a session does with its server, beside the server's own death.
@@ -32,6 +36,7 @@ class Left:
     files: list[str]
     tasks: list[str]
     threads: list[str]
+    temporary: list[str]
     stopping: float
 
 
@@ -43,12 +48,21 @@ def entry(*ways: str, **fields: Any) -> dict[str, Any]:
 def crash(sessions: int, seed: int, folder: Path) -> Left:
     """Run that many sessions, each with a server and a process of that, which die when they are drawn to."""
     draws = [Random(f"{seed} {n}") for n in range(sessions)]
-    pids = folder / "pids"
+    pids, temporary = folder / "pids", folder / "temporary"
+    temporary.mkdir()
+    usual, tempfile.tempdir = tempfile.tempdir, str(temporary)
+    try:
+        return _crash(draws, pids, temporary)
+    finally:
+        tempfile.tempdir = usual
+
+
+def _crash(draws: Sequence[Random], pids: Path, temporary: Path) -> Left:
     with Emulator(mcp="connect", allow_processes=True) as emulator:
         # What the first connection of a process leaves open is not left by a crash.
         Api(emulator).session({"agent": {"tools": [entry()]}, "input": "hello"})
     files, threads, tasks = open_files(), threading.enumerate(), emulator.loop.run(_tasks())
-    with Emulator(mcp="connect", allow_processes=True, session_limit=sessions, mcp_seconds=WAIT) as emulator:
+    with Emulator(mcp="connect", allow_processes=True, session_limit=len(draws), mcp_seconds=WAIT) as emulator:
 
         @emulator.agent
         async def agent(turn: Any) -> None:
@@ -70,6 +84,7 @@ def crash(sessions: int, seed: int, folder: Path) -> Left:
         sorted(open_files() - files),
         [repr(task) for task in emulator.loop.run(_tasks()) - tasks],
         [thread.name for thread in threading.enumerate() if thread not in threads],
+        [file.name for file in temporary.iterdir()],
         stopping,
     )
 

@@ -33,6 +33,7 @@ def measure() -> Iterator[Line]:
         ("sockets and files", left.files),
         ("tasks", left.tasks),
         ("threads", left.threads),
+        ("temporary files", left.temporary),
     ):
         yield Line(f"{what} left of crashed MCP servers", len(found), 0, "at most", detail, "")
     yield Line("stopping with all that is left alive of them", left.stopping, 1.0, "at most", detail, "s")

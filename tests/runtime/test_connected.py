@@ -38,7 +38,7 @@ CONNECT: Final = changed(Settings(), {"mcp": "connect", "allow_processes": True}
 def test_sessions_whose_servers_crash_at_random_moments_leave_nothing(tmp_path: Path) -> None:
     left = crash(10, 7, tmp_path)
     assert left.started >= 7
-    assert (left.processes, left.files, left.tasks, left.threads) == ([], [], [], [])
+    assert (left.processes, left.files, left.tasks, left.threads, left.temporary) == ([], [], [], [], [])
     assert left.stopping < 1
 
 
