@@ -177,7 +177,6 @@ class Faults:
     """The faults of one deployment, in the order they were added: a request meets the first that is due."""
 
     def __init__(self, ids: Ids, now: Callable[[], int]) -> None:
-        self.any = False
         self._ids = ids
         self._now = now
         self._faults: list[Fault] = []
@@ -185,6 +184,11 @@ class Faults:
         # A tree for each verb, and (`None`) one for those of any.
         self._trees: dict[str | None, _Node] = {}
         self._found: dict[tuple[str, bytes], Sequence[Fault]] = {}
+
+    @property
+    def any(self) -> bool:
+        """Whether there is one at all."""
+        return bool(self._faults)
 
     def __iter__(self) -> Iterator[Fault]:
         return iter(self._faults)
@@ -215,7 +219,6 @@ class Faults:
         before = len(self._faults)
         self._faults = [fault for fault in self._faults if not which(fault)]
         self._trees = {}
-        self.any = False
         for fault in self._faults:
             self._plant(fault)
         return before - len(self._faults)
@@ -261,7 +264,6 @@ class Faults:
             tree.node(("v1", "sessions", match.session)).below.append(fault)
         else:
             tree.below.append(fault)
-        self.any = True
         self._found.clear()
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from weakref import WeakValueDictionary
 
 from emulator.domain.connections import NO_MODEL
-from emulator.domain.scenario import Facts, unanswered
+from emulator.domain.scenario import unanswered
 from emulator.redaction import scrub_value
 from emulator.refusals import Refusal, not_found, reset_meanwhile
 from emulator.runtime.actions import Actions
@@ -316,7 +316,7 @@ class Engine:
             self.feed.pump(run.organization)
             if session.agent.model_credential_id is None:
                 raise Failed("provider_unauthorized", NO_MODEL)
-            facts = self._facts(run)
+            facts = run.facts(self.world.settings.disabled_tools)
             part = self.script.choose(facts)
             if part is None:
                 misses = self.script.misses(facts)
@@ -432,18 +432,6 @@ class Engine:
         found = self.world.find_session(session.id)
         if found is not None:
             self.feed.pump(found[0])
-
-    def _facts(self, run: Run) -> Facts:
-        session = run.session
-        return Facts(
-            message=run.turn.text,
-            turn=run.turn.number,
-            title=session.title,
-            metadata=session.metadata,
-            model=session.agent.model,
-            tools=run.tools.names(self.world.settings.disabled_tools),
-            session=run.organization.number(session.id) or 0,
-        )
 
     def _blocked(self, run: Run, stack: str) -> None:
         """Called by the watchdog, from its own thread."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import from_json
 
 from emulator import render
+from emulator.domain.scenario import Facts
 from emulator.domain.tools import FunctionTool
 
 if TYPE_CHECKING:
@@ -111,6 +112,19 @@ class Run:
     def at_rest(self) -> bool:
         """Whether nothing of this turn can go on without somebody outside (design, "At rest")."""
         return self.turn.settled or (self.steps.parked and not self.steps.runnable)
+
+    def facts(self, disabled: Sequence[str]) -> Facts:
+        """What the rules of a script look at. `disabled` are the built-in tools that are switched off."""
+        session = self.session
+        return Facts(
+            message=self.turn.text,
+            turn=self.turn.number,
+            title=session.title,
+            metadata=session.metadata,
+            model=session.agent.model,
+            tools=self.tools.names(disabled),
+            session=self.organization.number(session.id) or 0,
+        )
 
     def check(self) -> None:
         """Raise `TurnOver` once the turn has ended."""
