@@ -15,6 +15,7 @@ from emulator.client.transcript import Transcript
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable
+    from typing import Self
 
     from emulator.refusals import Refusal
     from emulator.wire import control as wire
@@ -41,16 +42,21 @@ class ControlError(Exception):
         return f"{self.message} ({self.code})"
 
 
-class Requests(list["wire.RequestEntry"]):
-    """The journal, oldest first. `dropped` counts the older requests that no longer fit."""
-
-    dropped: int = 0
-
-
 class Records(list[T]):
     """What is kept of something, oldest first. `dropped` counts the older ones that no longer fit."""
 
     dropped: int = 0
+
+    @classmethod
+    def of(cls, make: Callable[[Any], T], answer: Any) -> Self:
+        """The entries of an answer, each as `make` makes it."""
+        found = cls(map(make, answer["data"]))
+        found.dropped = answer["dropped"]
+        return found
+
+
+class Requests(Records["wire.RequestEntry"]):
+    """The journal, oldest first. `dropped` counts the older requests that no longer fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +175,10 @@ def served(server: str) -> Request[Served]:
     def parse(answer: Any) -> Served:
         from emulator.wire import served as wire
 
-        received, calls = answer["requests"], answer["calls"]
-        found = Served(
-            Records(wire.ServedRequest.model_construct(**entry) for entry in received["data"]),
-            Records(wire.ServedCall.model_construct(**entry) for entry in calls["data"]),
+        return Served(
+            Records.of(lambda entry: wire.ServedRequest.model_construct(**entry), answer["requests"]),
+            Records.of(lambda entry: wire.ServedCall.model_construct(**entry), answer["calls"]),
         )
-        found.requests.dropped, found.calls.dropped = received["dropped"], calls["dropped"]
-        return found
 
     return Request("GET", _served(server), parse)
 
@@ -243,9 +246,7 @@ def requests() -> Request[Requests]:
     def parse(answer: Any) -> Requests:
         from emulator.wire import control as wire
 
-        found = Requests(wire.RequestEntry.model_construct(**entry) for entry in answer["data"])
-        found.dropped = answer["dropped"]
-        return found
+        return Requests.of(lambda entry: wire.RequestEntry.model_construct(**entry), answer)
 
     return Request("GET", _path("requests"), parse)
 
@@ -267,10 +268,8 @@ def settle(timeout: float) -> Request[bool]:
     return Request("POST", _path("settle"), lambda answer: bool(answer["at_rest"]), {"timeout": timeout})
 
 
-class Deliveries(list["deliveries_wire.Delivery"]):
+class Deliveries(Records["deliveries_wire.Delivery"]):
     """The webhook deliveries, oldest first. `dropped` counts the older ones that no longer fit."""
-
-    dropped: int = 0
 
 
 def _delivery(answer: Any) -> deliveries_wire.Delivery:
@@ -281,12 +280,7 @@ def _delivery(answer: Any) -> deliveries_wire.Delivery:
 
 
 def deliveries() -> Request[Deliveries]:
-    def parse(answer: Any) -> Deliveries:
-        found = Deliveries(_delivery(entry) for entry in answer["data"])
-        found.dropped = answer["dropped"]
-        return found
-
-    return Request("GET", _path("webhooks", "deliveries"), parse)
+    return Request("GET", _path("webhooks", "deliveries"), lambda answer: Deliveries.of(_delivery, answer))
 
 
 def redeliver(delivery_id: str) -> Request[deliveries_wire.Delivery]:
