@@ -55,10 +55,8 @@ def met(deployment: Deployment, scope: Scope) -> Fault | None:
         return None
 
     def token() -> str | None:
-        header = next((value for name, value in scope["headers"] if name == b"authorization"), None)
         with suppress(Refusal):
-            text = None if header is None else header.decode("latin-1")
-            return deployment.world.access.authenticate(text, deployment.world.now()).id
+            return gates.token_of(deployment.world, dict(scope["headers"])).id
         return None
 
     return deployment.faults.meet(found, verb, parse.segments(raw_path) or (), token)
@@ -156,8 +154,7 @@ class Meeting:
                 self.connection.reset()
             else:
                 self.connection.close()
-            while (await self._receive())["type"] != "http.disconnect":
-                pass
+            await parse.left(self._receive)
         raise parse.Disconnected
 
     def sending(self, send: Send) -> Send:
@@ -275,10 +272,7 @@ async def _page(send: Send, entry: Entry, status: int) -> None:
     entry.status = status
     title = f"{status} {_TITLES.get(status, 'Error')}"
     page = f"<html>\r\n<head><title>{title}</title></head>\r\n<body><center><h1>{title}</h1></center></body>\r\n</html>"
-    body = page.encode()
-    headers = [(b"content-type", b"text/html"), (b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await replies.send_whole(send, status, [(b"content-type", b"text/html")], page.encode())
 
 
 def _refusal(fault: Fault, operation: Operation | None, verbs: tuple[str, ...]) -> Refusal:

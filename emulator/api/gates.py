@@ -13,12 +13,16 @@ from emulator.api import parse
 from emulator.refusals import Refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.types import Receive
 
     from emulator.api.call import Call
     from emulator.api.operations import Operation
+    from emulator.domain.access import Token
     from emulator.domain.idempotency import Answer, Scope
     from emulator.domain.limits import Budget
+    from emulator.domain.world import World
 
 
 def check_token(operation: Operation, call: Call) -> tuple[tuple[bytes, bytes], ...]:
@@ -43,10 +47,14 @@ def look(operation: Operation, call: Call) -> tuple[tuple[bytes, bytes], ...]:
 
 def _budget(operation: Operation, call: Call) -> Budget:
     """What whoever asks has left. Raises 401."""
-    header = call.headers.get(b"authorization")
-    text = None if header is None else header.decode("latin-1")
-    call.maybe_token = call.world.access.authenticate(text, call.world.now())
+    call.maybe_token = token_of(call.world, call.headers)
     return call.world.budget(call.token, creates_session=operation.creates_session)
+
+
+def token_of(world: World, headers: Mapping[bytes, bytes]) -> Token:
+    """Who sends these headers. Raises 401."""
+    header = headers.get(b"authorization")
+    return world.access.authenticate(None if header is None else header.decode("latin-1"), world.now())
 
 
 class Limited(Refusal):

@@ -67,6 +67,12 @@ async def read_body(receive: Receive, headers: Mapping[bytes, bytes], ceiling: i
             return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
+async def left(receive: Receive) -> None:
+    """Wait until the client has gone away. What it sends meanwhile is passed over."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
 def read_json(body: bytes) -> dict[str, Any]:
     """A body as a JSON object. Raises 400 for anything else, whatever it is."""
     try:

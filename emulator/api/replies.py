@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator import render
-from emulator.api import gates, witness
+from emulator.api import gates, parse, witness
 from emulator.redaction import WITHHELD, names_a_secret, scrub
 from emulator.runtime.playback import Written
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from starlette.types import Receive, Scope, Send
 
     from emulator.api.call import Call, Download
@@ -81,11 +83,16 @@ def note(
         deployment.journal.add(entry, deployment.world.settings.journal_limit)
 
 
+async def send_whole(send: Send, status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> None:
+    """Send an answer that is all there, with its length."""
+    length = (b"content-length", b"%d" % len(body))
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
+    await send({"type": "http.response.body", "body": body})
+
+
 async def send_json(send: Send, entry: Entry, headers: Headers, status: int, body: bytes) -> None:
     entry.status = status
-    length = (b"content-length", b"%d" % len(body))
-    await send({"type": "http.response.start", "status": status, "headers": [_JSON, length, *headers]})
-    await send({"type": "http.response.body", "body": body})
+    await send_whole(send, status, [_JSON, *headers], body)
 
 
 async def download(send: Send, entry: Entry, headers: Headers, reply: Download) -> None:
@@ -123,12 +130,8 @@ async def stream(
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
-    async def gone() -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-
     writer = asyncio.ensure_future(write())
-    leaver = asyncio.ensure_future(gone())
+    leaver = asyncio.ensure_future(parse.left(receive))
     tasks: set[asyncio.Future[Any]] = {writer, leaver}
     try:
         # A reader that overran is left without an end: the server then closes its connection.

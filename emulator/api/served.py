@@ -7,10 +7,10 @@ a server is scripted to do wrong is done here, on the wire. Nothing of a request
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from emulator import render
-from emulator.api import parse
+from emulator.api import parse, replies
 from emulator.listening import Connection
 from emulator.refusals import Refusal
 from emulator.runtime.mcp_answers import (
@@ -25,31 +25,26 @@ from emulator.runtime.mcp_answers import (
     UNSUPPORTED_VERSION,
     error,
     failed,
+    params_of,
     result,
 )
 from emulator.runtime.served import OWN, STALL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from starlette.types import Receive, Scope, Send
 
+    from emulator.api.app import Holder
     from emulator.domain.outages import CallEntry, ConnectEntry
-    from emulator.runtime.deployment import Deployment
     from emulator.runtime.served import ServedServer
 
 _BODY_LIMIT: Final = 4 * 1024 * 1024
 _VERBS: Final = "GET, POST, DELETE"
-_JSON: Final = b"application/json"
+_JSON: Final = (b"content-type", b"application/json")
 _STREAM: Final = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
 _PAGE: Final = b"<!doctype html><title>Sign in</title><p>There is a web page here.</p>"
 _META: Final = "io.modelcontextprotocol/protocolVersion"
-
-
-class Holder(Protocol):
-    """Whoever owns the socket: its present deployment changes when it is reset."""
-
-    deployment: Deployment
 
 
 class Refused(Exception):
@@ -141,9 +136,7 @@ class _Exchange:
             # A notification, or the answer to a request that no server here sends.
             await _reply(self._send, 202, None)
             return
-        params = message.get("params")
-        params = params if isinstance(params, dict) else {}
-        tool = params.get("name")
+        tool = params_of(message).get("name")
         if method == ("server/discover" if self._stateless else "initialize"):
             entry = self._server.connecting(method, self._headers.get("user-agent", ""))
             if entry.tools is not None:
@@ -179,9 +172,7 @@ class _Exchange:
                 refused = error(message, INVALID_REQUEST, "Unauthorized")
                 raise Refused(401, refused, www_authenticate="Bearer")
             case "wrong_protocol":
-                head = [(b"content-type", b"text/html; charset=utf-8"), (b"content-length", b"%d" % len(_PAGE))]
-                await self._send({"type": "http.response.start", "status": 200, "headers": head})
-                await self._send({"type": "http.response.body", "body": _PAGE})
+                await replies.send_whole(self._send, 200, [(b"content-type", b"text/html; charset=utf-8")], _PAGE)
             case "drop":
                 await self._send({"type": "http.response.start", "status": 200, "headers": _STREAM})
                 await self._write(b": working\n\n")
@@ -207,7 +198,7 @@ class _Exchange:
 
     async def _wait(self, seconds: float | None) -> None:
         """Keep the client waiting for real seconds, or for ever. Raises `Disconnected` when it leaves meanwhile."""
-        waiting = [asyncio.ensure_future(self._left()), asyncio.ensure_future(self._server.ended.wait())]
+        waiting = [asyncio.ensure_future(parse.left(self._receive)), asyncio.ensure_future(self._server.ended.wait())]
         try:
             done, _ = await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -222,7 +213,7 @@ class _Exchange:
         connection = self._scope["state"].get("connection")
         if connection is not None:
             how(connection)
-            await self._left()
+            await parse.left(self._receive)
         raise parse.Disconnected
 
     def _is_stateless(self, message: dict[str, Any], method: Any) -> bool:
@@ -235,9 +226,7 @@ class _Exchange:
             raise Refused(400, error(message, UNSUPPORTED_VERSION, "Unsupported protocol version", data))
         if "id" not in message:
             return True
-        params = message.get("params")
-        params = params if isinstance(params, dict) else {}
-        meta = params.get("_meta")
+        meta = params_of(message).get("_meta")
         if not isinstance(meta, dict) or meta.get(_META) != version:
             wanted = f"`params._meta` must have {_META}, the same as the header MCP-Protocol-Version."
             raise Refused(400, error(message, INVALID_PARAMS, wanted))
@@ -260,7 +249,7 @@ class _Exchange:
             raise Refused(406, error(None, INVALID_REQUEST, "`Accept` must have text/event-stream."))
         self._session()
         changed = self._server.listen()
-        leaver = asyncio.ensure_future(self._left())
+        leaver = asyncio.ensure_future(parse.left(self._receive))
         try:
             await self._send({"type": "http.response.start", "status": 200, "headers": _STREAM})
             # Something at once: the head goes out with it.
@@ -281,10 +270,6 @@ class _Exchange:
     async def _write(self, chunk: bytes) -> None:
         await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
 
-    async def _left(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-
 
 def _text(value: bytes) -> str:
     """The value of a header. HTTP knows no encoding; clients that go beyond ASCII mostly mean UTF-8."""
@@ -300,11 +285,9 @@ def _takes(accepted: str, wanted: str) -> bool:
     return bool({wanted, f"{wanted.partition('/')[0]}/*", "*/*"} & ranges)
 
 
-async def _reply(send: Send, status: int, answer: Any, headers: list[tuple[bytes, bytes]] | None = None) -> None:
+async def _reply(send: Send, status: int, answer: Any, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
     """Send an answer, or a status alone."""
-    body = b"" if answer is None else render.encode(answer)
-    own = [(b"content-length", b"%d" % len(body))]
-    if answer is not None:
-        own.append((b"content-type", _JSON))
-    await send({"type": "http.response.start", "status": status, "headers": [*own, *(headers or [])]})
-    await send({"type": "http.response.body", "body": body})
+    if answer is None:
+        await replies.send_whole(send, status, headers, b"")
+    else:
+        await replies.send_whole(send, status, [_JSON, *headers], render.encode(answer))

@@ -34,8 +34,7 @@ _STALE: Final = {"ttlMs": 0, "cacheScope": "private"}
 
 def answer(name: str, tools: Mapping[str, SimulatedTool], message: Mapping[str, Any], *, stateless: bool) -> Any:
     """The answer of the server `name` to a request: a result, or an error for what it does not know."""
-    params = message.get("params")
-    params = params if isinstance(params, dict) else {}
+    params = params_of(message)
     info = {"name": name, "version": __version__}
     match message["method"]:
         case "initialize" if not stateless:
@@ -58,6 +57,12 @@ def answer(name: str, tools: Mapping[str, SimulatedTool], message: Mapping[str, 
             return result(message, _given(tools[called]), stateless=stateless)
         case _:
             return error(message, METHOD_NOT_FOUND, "This server has tools and nothing else.")
+
+
+def params_of(message: Mapping[str, Any]) -> dict[str, Any]:
+    """What a request is about; nothing where it has no object there."""
+    params = message.get("params")
+    return params if isinstance(params, dict) else {}
 
 
 def result(message: Mapping[str, Any], content: dict[str, Any], *, stateless: bool = False) -> dict[str, Any]:
