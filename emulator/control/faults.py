@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from emulator.refusals import invalid, not_found
-from emulator.wire.faults import given
 
 if TYPE_CHECKING:
     from emulator.control.call import Call
+    from emulator.wire import faults as wire
 
 
 async def get_faults(call: Call) -> Any:
@@ -18,7 +18,8 @@ async def get_faults(call: Call) -> Any:
 
 async def post_fault(call: Call) -> Any:
     """Have requests to /v1 go wrong from the next one on. A request meets the first fault that is due."""
-    match, asked = given(call.body)
+    body: wire.FaultRequest = call.body
+    match, asked = body.given()
     token = match.get("token")
     if token is not None and "gbr_pat_" not in token and not call.world.access.knows(token):
         raise invalid("`match.token` must be the id of a token, and there is none with this id.")

@@ -24,7 +24,6 @@ from emulator.runtime.player import GIVEN, Player, Step
 from emulator.runtime.scenario_problems import problems_of
 from emulator.scenario_source import Problem, ScenarioError, Where, path_of, read
 from emulator.wire import scenario as wire
-from emulator.wire.faults import given
 from emulator.wire.servers import McpServer
 
 if TYPE_CHECKING:
@@ -174,7 +173,7 @@ class _Builder:
             return ServerPlan()
 
     def fault(self, shape: FaultRequest, where: Where) -> tuple[dict[str, Any], dict[str, Any]]:
-        match, asked = given(shape)
+        match, asked = shape.given()
         try:
             check_fault(match, asked)
         except Refusal as refused:

@@ -127,14 +127,13 @@ class FaultRequest(Request):
     after: Maybe[Clock] = Field(default=None, description="Seconds of the emulator's clock until it begins.")
     until: Maybe[Clock] = Field(default=None, description="Seconds of the emulator's clock until it ends.")
 
-
-def given(asked: FaultRequest) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What was asked for and nothing else: of which requests, and all the rest."""
-    rest = {name: getattr(asked, name) for name in asked.model_fields_set}
-    if asked.drip is not None:
-        rest["drip"] = asked.drip.model_dump()
-    match = rest.pop("match", None)
-    return {} if match is None else match.model_dump(exclude_unset=True), rest
+    def given(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What was asked for and nothing else: of which requests, and all the rest."""
+        rest = {name: getattr(self, name) for name in self.model_fields_set}
+        if self.drip is not None:
+            rest["drip"] = self.drip.model_dump()
+        match = rest.pop("match", None)
+        return {} if match is None else match.model_dump(exclude_unset=True), rest
 
 
 class Fault(Response):
