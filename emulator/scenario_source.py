@@ -225,6 +225,15 @@ def _yaml_int(loader: Any, node: Any) -> int:
     return int(loader.construct_scalar(node))
 
 
+def not_json(value: Any) -> str:
+    """What in a value JSON does not have, and where, as a sentence."""
+    try:
+        _Plain(None).of(value, ())
+    except ScenarioError as error:
+        return f"{error}."
+    return "The body is not a JSON value."
+
+
 def _document(name: str | None, value: Any) -> dict[str, Any]:
     if value is None:
         _refuse(name, f"is empty. {_KEYS}")

@@ -216,11 +216,13 @@ def _refusal(shape: Shape, body: Any, problem: Mapping[str, Any]) -> Exception:
     if kind == "missing":
         return invalid(f"`{path}` is required{': one of ' + ', '.join(place.choices) if place.choices else ''}.")
     if kind in _KINDS:
-        return invalid(f"`{path}` must be {_KINDS[kind]}; {_a_kind(value)} was sent.")
+        hint = "" if place.fields else _instead(place)
+        return invalid(f"`{path}` must be {_KINDS[kind]}; {_a_kind(value)} was sent.{hint}")
     if kind == "literal_error":
         choices = str(context["expected"]).replace("'", "").replace("True", "true").replace(" or ", ", ").split(", ")
         one_of = "one of " if len(choices) > 1 else ""
-        return invalid(f"`{path}` must be {one_of}{', '.join(choices)}{_sent(value)}{_meant(value, choices)}")
+        hint = _meant(value, choices) or _instead(place)
+        return invalid(f"`{path}` must be {one_of}{', '.join(choices)}{_sent(value)}{hint}")
     if kind == "union_tag_invalid":
         tag, choices = context["tag"], list(place.variants)
         return invalid(f"`{path}.type` must be one of {', '.join(choices)}{_sent(tag)}{_meant(tag, choices)}")
@@ -254,6 +256,10 @@ def _sent(value: Any) -> str:
 
 def _meant(value: Any, choices: Sequence[str]) -> str:
     return did_you_mean(value, choices) if isinstance(value, str) else ""
+
+
+def _instead(place: Shape) -> str:
+    return f" {place.instead}" if place.instead else ""
 
 
 def _unknown_field(root: Shape, path: str, name: str, owner: str, place: Shape) -> Exception:

@@ -26,7 +26,8 @@ class Shape:
 
     `fields` of an object, `values` of a mapping, `entries` of a list, `variants` by their `type`; `free`: an
     object of anything; `plain`: text, a number or a boolean, of `choices` only if there are any, or an `address`.
-    `least` and `most` bound a number. `elsewhere` is what to do instead of some fields people put here.
+    `least` and `most` bound a number. `elsewhere` is what to do instead of some fields people put here, `instead`
+    what to do instead of a value that is not accepted.
     """
 
     fields: dict[str, Shape] | None = None
@@ -41,6 +42,7 @@ class Shape:
     least: Any = None
     most: Any = None
     elsewhere: dict[str, str] = field(default_factory=dict)
+    instead: str = ""
 
     def of(self, value: Any) -> Shape:
         """The shape that applies to `value`: the variant its `type` names, where there are several."""
@@ -69,6 +71,7 @@ class Shape:
 def shape_of(model: type[BaseModel]) -> Shape:
     """The shape of a request model."""
     fields = {}
+    elsewhere: dict[str, str] = getattr(model, "elsewhere", {})
     for name, info in model.model_fields.items():
         secret = isinstance(info.json_schema_extra, dict) and bool(info.json_schema_extra.get("writeOnly"))
         # A copy: the shape of a nested model is shared by every field of that model.
@@ -76,11 +79,12 @@ def shape_of(model: type[BaseModel]) -> Shape:
         # Arguments of a command may hold anything; of an address the journal keeps the place only.
         shape.secret |= secret or name == "args"
         shape.address = name in ("url", "repo")
+        shape.instead = elsewhere.get(name, "")
         for bound in info.metadata:
             shape.least = getattr(bound, "ge", shape.least)
             shape.most = getattr(bound, "le", shape.most)
         fields[info.alias or name] = shape
-    return Shape(fields=fields, elsewhere=getattr(model, "elsewhere", {}))
+    return Shape(fields=fields, elsewhere=elsewhere, instead=getattr(model, "instead", ""))
 
 
 # The longest text the journal keeps, in characters.

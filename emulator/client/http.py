@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from emulator.client.handle import AsyncHandle, Handle
 from emulator.client.requests import ControlError
 from emulator.redaction import Secret
+from emulator.scenario_source import not_json
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -125,7 +126,11 @@ def _written(token: Secret | None, body: Any) -> tuple[dict[str, str], bytes | N
     headers = {} if token is None else {"authorization": f"Bearer {token.reveal()}"}
     if body is None:
         return headers, None
-    return headers | {"content-type": "application/json"}, json.dumps(body, allow_nan=False).encode()
+    try:
+        content = json.dumps(body, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError):
+        raise ControlError("invalid_request", not_json(body), 400) from None
+    return headers | {"content-type": "application/json"}, content
 
 
 def _read(url: str, status: int, content: bytes) -> Any:

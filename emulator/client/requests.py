@@ -149,9 +149,16 @@ class Served:
 
 
 def serve(server: str, tools: Mapping[str, Any] | None) -> Request[str]:
-    return Request(
-        "PUT", _served(server), lambda answer: str(answer["url"]), {} if tools is None else {"tools": dict(tools)}
-    )
+    return Request("PUT", _served(server), lambda answer: str(answer["url"]), _given(tools=_tools(tools)))
+
+
+def change_tools(server: str, tools: Mapping[str, Any]) -> Request[None]:
+    return change_served(server, tools=_tools(tools))
+
+
+def _tools(tools: Any) -> Any:
+    # What is no mapping goes as it is: the emulator says what it wants.
+    return dict(tools) if isinstance(tools, Mapping) else tools
 
 
 def change_served(server: str, **said: Any) -> Request[None]:

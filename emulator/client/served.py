@@ -39,7 +39,7 @@ class ServedServer:
 
     def offer(self, tools: Mapping[str, Any]) -> None:
         """Put other tools in place of those it has, and tell the clients that listen."""
-        self._perform(requests.change_served(self.name, tools=dict(tools)))
+        self._perform(requests.change_tools(self.name, tools))
 
     def script(
         self,
@@ -79,7 +79,7 @@ class AsyncServedServer:
 
     async def offer(self, tools: Mapping[str, Any]) -> None:
         """As `ServedServer.offer`."""
-        await self._perform(requests.change_served(self.name, tools=dict(tools)))
+        await self._perform(requests.change_tools(self.name, tools))
 
     async def script(
         self,

@@ -16,7 +16,7 @@ from emulator.api.routes import Routes
 from emulator.control.call import Call, Host
 from emulator.control.operations import OPERATIONS, Operation
 from emulator.refusals import INTERNAL_MESSAGE, Refusal, invalid, not_found
-from emulator.scenario_source import RECORDING_BYTES
+from emulator.scenario_source import RECORDING_BYTES, not_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,7 +81,7 @@ async def dispatch(host: Host, verb: str, path: str, body: Any = None) -> Any:
         try:
             sent = b"" if body is None else render.encode(body)
         except ValueError:
-            raise invalid("The body is not a JSON value.") from None
+            raise invalid(not_json(body)) from None
         _take_body(operation, call, sent)
     return render.decode(render.encode(await operation.handler(call)))
 

@@ -45,7 +45,8 @@ Milliseconds = Annotated[int, Field(description="Unix milliseconds.")]
 class Request(BaseModel):
     """A shape that is sent to the API: nothing is coerced, nothing unknown is let through.
 
-    `elsewhere` has fields that people put here, and what to do instead.
+    `elsewhere` has fields that people put here, and what to do instead; of a field that is accepted, what to do
+    instead of a value that is not.
     """
 
     elsewhere: ClassVar[dict[str, str]] = {}

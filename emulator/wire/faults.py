@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 from pydantic_core import PydanticCustomError, core_schema
@@ -73,6 +73,17 @@ class FaultDrip(Request):
 
 class FaultRequest(Request):
     """A fault: which requests, what goes wrong with them, and when. `delay` goes with each of the others."""
+
+    elsewhere: ClassVar[dict[str, str]] = {
+        "cut": "It is how the stream ends; `after_event`, `after_bytes` and `inside` say where.",
+        "reset": "It is when the connection breaks.",
+        "truncate": "It is how many bytes come.",
+        "html": "It is the status of the answer.",
+        "count": "`times` says how often.",
+        "seed": "`probability` is drawn from the setting `seed`.",
+        "status": "`error` takes a code of the API, which has a status of its own; `html` takes a status.",
+        "at": "`after` says from when on, in seconds of the emulator's clock.",
+    }
 
     match: FaultMatch = Field(default_factory=FaultMatch, description="Which requests.")
     error: Maybe[str] = Field(default=None, description="Refused with this code, and not carried out.")

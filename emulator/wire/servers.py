@@ -5,7 +5,7 @@ Law: shapes only. What goes together with what is checked where it is read into 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 
 from pydantic import BeforeValidator, Field, JsonValue
 from pydantic_core import PydanticKnownError
@@ -59,6 +59,9 @@ class McpTool(Shape):
 class Connect(Shape):
     """How one connect to the server ends: a word of `state` or `fault` alone, or an object."""
 
+    instead: ClassVar[str] = "What goes wrong with calls of its tools goes under `calls`."
+    elsewhere: ClassVar[dict[str, str]] = {"fault": instead}
+
     state: Maybe[State] = Field(default=None, description="Whether it succeeds.")
     fault: Maybe[ConnectFault] = Field(default=None, description="What goes wrong.")
     reason: Maybe[Text] = Field(default=None, description="Why it fails, in other words than the fault's own.")
@@ -68,6 +71,9 @@ class Connect(Shape):
 
 class ToolCall(Shape):
     """How one call of a tool ends: a fault's name alone, or an object."""
+
+    instead: ClassVar[str] = "What goes wrong with connects goes under `script`."
+    elsewhere: ClassVar[dict[str, str]] = {"fault": instead}
 
     fault: Maybe[CallFault] = Field(default=None, description="What goes wrong; nothing when absent.")
     tool: Maybe[Text] = Field(default=None, description="The tool it waits for; the next call of any when absent.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from emulator import ControlError, Emulator, settings
+from emulator import ControlError, Emulator, EmulatorClient, settings
 from emulator.control.operations import OPERATIONS
 from emulator.control.routes import Control, dispatch
 from emulator.refusals import Refusal
@@ -232,6 +232,13 @@ def test_a_body_that_json_does_not_have_is_refused_without_http_too(gobare: Emul
     assert refused(gobare, "POST", "/_emulator/clock/advance", {"seconds": float("nan")}).code == "invalid_request"
 
 
+def test_what_json_does_not_have_is_told_by_its_place_by_every_handle(gobare: Emulator) -> None:
+    with EmulatorClient(gobare.url) as client:
+        for handle in (gobare, client):
+            with pytest.raises(ControlError, match=r"^tools\.search\.text is a function, which JSON does not have\. "):
+                handle.mcp.serve("docs", {"search": {"text": lambda: "found"}})
+
+
 def test_a_client_that_leaves_before_its_body_is_sent_gets_nothing(gobare: Emulator) -> None:
     sent: list[Any] = []
 
@@ -417,6 +424,17 @@ def test_entries_that_are_no_list_are_refused_as_what_they_are(gobare: Emulator)
             gobare.mcp.calls("docs", entries)
     with pytest.raises(ControlError, match=r"`script\[0\]` must be an object; an integer was sent"):
         gobare.mcp.script("docs", [3])  # type: ignore[list-item]
+
+
+def test_what_goes_wrong_with_calls_is_sent_from_connects_to_calls_and_back(gobare: Emulator) -> None:
+    connects: list[Any] = ["drop", {"fault": "drop"}]
+    for entry in connects:
+        with pytest.raises(ControlError, match=r"`drop` was sent\. .* goes under `calls`\."):
+            gobare.mcp.script("docs", [entry])
+    calls: list[Any] = ["down", {"fault": "up"}]
+    for entry in calls:
+        with pytest.raises(ControlError, match=r"was sent\. .* goes under `script`\."):
+            gobare.mcp.calls("docs", [entry])
 
 
 def test_a_refused_word_about_a_server_changes_nothing(api: Api) -> None:

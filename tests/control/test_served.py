@@ -180,6 +180,14 @@ def test_what_cannot_be_served_is_refused_and_changes_nothing(
         assert [tool["name"] for tool in client.tools()] == ["search"]
 
 
+def test_tools_that_are_a_list_are_refused_as_what_they_are(gobare: Emulator) -> None:
+    listed: Any = ["search"]
+    docs = gobare.mcp.serve("docs", TOOLS)
+    for serve in (docs.offer, lambda tools: gobare.mcp.serve("docs", tools)):
+        with pytest.raises(ControlError, match="`tools` must be an object; a list was sent"):
+            serve(listed)
+
+
 def test_one_that_is_not_served_has_nothing_to_read_or_stop(gobare: Emulator) -> None:
     docs = gobare.mcp.serve("docs", TOOLS)
     docs.stop()
