@@ -1,4 +1,4 @@
-"""Scenario files: loading one into rules, players and simulated servers.
+"""Scenario files: loading one into rules, players, what it says of MCP servers, and faults.
 
 Law: everything that can be known to be wrong with a scenario is refused here, before anything of it
 is played. Nothing is shared between two loadings; what was reached belongs to one of them.

@@ -13,6 +13,7 @@ from emulator.refusals import did_you_mean, suggest
 from emulator.scenario_source import Problem, Where, kind_of
 from emulator.wire import faults, servers, steps
 from emulator.wire import scenario as wire
+from emulator.wire.shape import Shape, keys_of
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -31,7 +32,7 @@ _WANTED: Final[Mapping[str, str]] = {
 _RULE: Final = ("when", "do")
 _ONE_OF: Final = "A rule has `when` and `do`, or it has `otherwise`."
 _ALONE: Final[Mapping[str | int, str]] = {"preview": "a port, or an object", "delete": "a path, or an object"}
-_EXPECTED: Final[Mapping[str, type[steps.Shape]]] = {
+_EXPECTED: Final[Mapping[str, type[Shape]]] = {
     "call": steps.CallExpectation,
     "ask": steps.AskExpectation,
     "approve": steps.ApproveExpectation,
@@ -133,15 +134,15 @@ def _keys_at(where: Where) -> Sequence[str] | None:
     """The keys of the object at a place, by the place's own form."""
     match where:
         case ():
-            return steps.keys_of(wire.ScenarioFile)
+            return keys_of(wire.ScenarioFile)
         case ("mcp", str()):
-            return steps.keys_of(servers.McpServer)
+            return keys_of(servers.McpServer)
         case ("mcp", str(), "script", int()):
-            return steps.keys_of(servers.Connect)
+            return keys_of(servers.Connect)
         case ("mcp", str(), "calls", int()):
-            return steps.keys_of(servers.ToolCall)
+            return keys_of(servers.ToolCall)
         case ("mcp", str(), *_, "tools", str()):
-            return steps.keys_of(servers.McpTool)
+            return keys_of(servers.McpTool)
         case ("faults", int()):
             return tuple(faults.FaultRequest.model_fields)
         case ("faults", int(), "match"):
@@ -151,14 +152,14 @@ def _keys_at(where: Where) -> Sequence[str] | None:
         case ("agent", int()):
             return (*_RULE, "otherwise", "times")
         case ("agent", int(), "when"):
-            return steps.keys_of(wire.When)
+            return keys_of(wire.When)
         case ("agent", int(), "when", "message"):
-            return steps.keys_of(wire.MessageCondition)
+            return keys_of(wire.MessageCondition)
         case (*_, str() as verb, "expect") if verb in _EXPECTED:
-            return steps.keys_of(_EXPECTED[verb])
+            return keys_of(_EXPECTED[verb])
         case (*_, "todos", int()):
-            return steps.keys_of(steps.Todo)
+            return keys_of(steps.Todo)
         case (*_, str() as within, int(), str() as verb) if within in _STEPS and verb in steps.VERBS:
             shape = steps.VERBS[verb]
-            return None if shape is None else steps.keys_of(shape)
+            return None if shape is None else keys_of(shape)
     return None

@@ -15,8 +15,9 @@ from pydantic_core import core_schema
 
 from emulator.wire.faults import FaultRequest
 from emulator.wire.servers import McpServer
+from emulator.wire.shape import Maybe, Name, Shape, Text, not_empty
 from emulator.wire.steps import REQUIRED as REQUIRED
-from emulator.wire.steps import Maybe, Name, Shape, Step, Text, not_empty
+from emulator.wire.steps import Step
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 

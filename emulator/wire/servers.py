@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 from pydantic import BeforeValidator, Field, JsonValue
 from pydantic_core import PydanticKnownError
 
-from emulator.wire.steps import Maybe, Name, Object, Shape, Text
+from emulator.wire.shape import Maybe, Name, Object, Shape, Text
 
 State = Literal["up", "down"]
 ConnectFault = Literal["refuse", "time_out", "hang", "unauthorized", "wrong_protocol", "slow"]

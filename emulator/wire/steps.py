@@ -7,29 +7,16 @@ a shape (a name that was bound) is checked where files are loaded.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, JsonValue, Tag, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, JsonValue, Tag, model_validator
 
-if TYPE_CHECKING:
-    from pydantic import GetJsonSchemaHandler
-    from pydantic.json_schema import JsonSchemaValue
-    from pydantic_core import CoreSchema
+from emulator.wire.shape import Maybe, Object, Shape, Text, not_empty
 
 # Marks the parts of an error's location that name a member of a union rather than a key of the file.
 TAG: Final = "\0"
 # What a step may have beside its verb.
 REQUIRED: Final = "required"
-
-_Value = TypeVar("_Value")
-
-
-def _given(value: Any) -> Any:
-    # A key with nothing behind it is a slip of the pen in YAML, and must not read as "left out".
-    if value is None:
-        raise PydanticCustomError("null", "has no value")
-    return value
 
 
 def _port_alone(value: Any) -> Any:
@@ -40,36 +27,7 @@ def _path_alone(value: Any) -> Any:
     return {"path": value} if isinstance(value, str) else value
 
 
-class _NeverNull:
-    """Keeps null out of the JSON Schema too: `None` only stands for what was left out."""
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        made = handler(schema)
-        kept = [one for one in made.get("anyOf", ()) if one != {"type": "null"}]
-        return kept[0] if len(kept) == 1 else made | {"anyOf": kept} if kept else made
-
-
-Maybe = Annotated[_Value | None, BeforeValidator(_given), _NeverNull()]
-Text = Annotated[str, Field(min_length=1)]
-Name = Annotated[str, Field(min_length=1, max_length=64)]
 Port = Annotated[int, Field(ge=1, le=65535)]
-Object = dict[str, JsonValue]
-
-
-class Shape(BaseModel):
-    """The base of every shape here: no conversions, no unknown keys."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", defer_build=True)
-
-
-_Some = TypeVar("_Some", bound=Shape)
-
-
-def not_empty(shape: _Some) -> _Some:
-    """The shape, if anything was written in it."""
-    if not shape.model_fields_set:
-        raise PydanticCustomError("nothing_given", "is empty")
-    return shape
 
 
 class Stepping(Shape):
@@ -387,8 +345,3 @@ VERBS: Final[Mapping[str, type[Shape] | None]] = {
     "wait": None,
     "fail": FailArguments,
 }
-
-
-def keys_of(shape: type[Shape]) -> list[str]:
-    """The keys a shape accepts, as they are written in a file."""
-    return [field.alias or name for name, field in shape.model_fields.items()]
