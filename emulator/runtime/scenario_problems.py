@@ -66,7 +66,7 @@ def _problem(where: Where, found: Any) -> Problem:
         case "missing" if len(where) == 3 and where[0] == "agent":
             return Problem(where[:-1], f"has no `{where[-1]}`. {_ONE_OF}")
         case "extra_forbidden":
-            return Problem(where, f"is not a key here.{_accepted(where[:-1], str(where[-1]))}")
+            return Problem(where, f"is not a key here.{_instead(where) or _accepted(where[:-1], str(where[-1]))}")
         case "missing":
             return Problem(where, f"is missing.{_accepted(where[:-1])}")
         case "union_tag_invalid" | "union_tag_not_found":
@@ -76,7 +76,8 @@ def _problem(where: Where, found: Any) -> Problem:
         case "nothing_given":
             return Problem(where, f"is empty and would always hold.{_accepted(where)}")
         case "literal_error":
-            return Problem(where, f"must be {context['expected']}, not {value!r}{_meant(value, context['expected'])}")
+            meant = _meant(value, context["expected"]) or _after(_instead(where))
+            return Problem(where, f"must be {context['expected']}, not {value!r}{meant}")
         case "too_short":
             return Problem(where, "is empty; it needs at least one entry")
         case "string_too_short":
@@ -89,7 +90,7 @@ def _problem(where: Where, found: Any) -> Problem:
             return Problem(where, f"is {value}; the most is {context['le']:g}")
     if (wanted := _WANTED.get(kind)) is None:
         return Problem(where, f"is not accepted: {found['msg']}")
-    hint = _accepted(where) if wanted == "an object" else ""
+    hint = _accepted(where) if wanted == "an object" else _instead(where)
     wanted = _ALONE.get(where[-1], wanted) if hint and len(where) > 2 else wanted
     quotes = ". Put it in quotes" if wanted == "text" and isinstance(value, (bool, int, float)) else ""
     return Problem(where, f"must be {wanted}, not {kind_of(value)}{quotes}{hint and '.'}{hint}")
@@ -128,6 +129,32 @@ def _accepted(where: Where, sent: str | None = None) -> str:
     if keys is None:
         return ""
     return f" Accepted: {', '.join(keys)}.{did_you_mean(sent, keys) if sent is not None else ''}"
+
+
+def _after(hint: str) -> str:
+    return f".{hint}" if hint else ""
+
+
+def _instead(where: Where) -> str:
+    """What to do instead of a key that is not accepted at a place, or of a value."""
+    match where:
+        case ("mcp", str(), "script", int()):
+            return f" {servers.Connect.instead}"
+        case ("mcp", str(), "calls", int()):
+            return f" {servers.ToolCall.instead}"
+        case ("mcp", str(), "script", int(), str(key)):
+            said = servers.Connect.elsewhere.get(key)
+        case ("mcp", str(), "calls", int(), str(key)):
+            said = servers.ToolCall.elsewhere.get(key)
+        case ("mcp", str(), str(key)):
+            said = servers.McpServer.elsewhere.get(key)
+        case ("faults", int(), str(key)) if key in faults.FaultMatch.model_fields:
+            said = f"It belongs at `match.{key}`."
+        case ("faults", int(), str(key)):
+            said = faults.FaultRequest.elsewhere.get(key)
+        case _:
+            said = None
+    return f" {said}" if said else ""
 
 
 def _keys_at(where: Where) -> Sequence[str] | None:

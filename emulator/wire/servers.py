@@ -89,6 +89,8 @@ AnyCall = Annotated[ToolCall, BeforeValidator(_call_alone, json_schema_input_typ
 class McpServer(Shape):
     """An MCP server: how connects and calls go, and the tools it has where it is simulated."""
 
+    elsewhere: ClassVar[dict[str, str]] = Connect.elsewhere
+
     state: Maybe[State] = Field(default=None, description="Whether it can be reached; it can, unless said otherwise.")
     reason: Maybe[Text] = Field(default=None, description="Why it cannot, in other words than the fault's own.")
     times: Maybe[Annotated[int, Field(ge=1)]] = Field(

@@ -225,6 +225,10 @@ def test_scenarios_bring_theirs_together(tmp_path: Path) -> None:
         ({"stall": "x"}, r"faults\[0\]\.stall must be a number or 'forever', not 'x'"),
         ({"match": {"path": "/x"}, "delay": 1}, r"faults\[0\] cannot be: `match\.path` must be a path of the API"),
         ({"delay": 1, "times": None}, r"faults\[0\]\.times"),
+        ({"cut": 3}, r"faults\[0\]\.cut must be .*, not 3\. .*`after_event`.* where"),
+        ({"truncate": True}, r"faults\[0\]\.truncate must be a whole number, not .*\. It is how many bytes come"),
+        ({"count": 2, "delay": 1}, r"faults\[0\]\.count is not a key here\. `times` says how often"),
+        ({"path": "/v1/sessions", "delay": 1}, r"faults\[0\]\.path is not a key here\. It belongs at `match\.path`"),
     ],
 )
 def test_a_wrong_one_in_a_scenario_is_told_by_its_place(fault: dict[str, Any], words: str) -> None:

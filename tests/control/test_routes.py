@@ -431,10 +431,18 @@ def test_what_goes_wrong_with_calls_is_sent_from_connects_to_calls_and_back(goba
     for entry in connects:
         with pytest.raises(ControlError, match=r"`drop` was sent\. .* goes under `calls`\."):
             gobare.mcp.script("docs", [entry])
+        with pytest.raises(ControlError, match=r", not 'drop'\. .* goes under `calls`\."):
+            gobare.load({"mcp": {"docs": {"script": [entry]}}})
+    with pytest.raises(ControlError, match=r"`drop` was sent\. .* goes under `calls`\."):
+        gobare.mcp.down("docs", fault="drop")
+    with pytest.raises(ControlError, match=r", not 'drop'\. .* goes under `calls`\."):
+        gobare.load({"mcp": {"docs": {"fault": "drop"}}})
     calls: list[Any] = ["down", {"fault": "up"}]
     for entry in calls:
         with pytest.raises(ControlError, match=r"was sent\. .* goes under `script`\."):
             gobare.mcp.calls("docs", [entry])
+        with pytest.raises(ControlError, match=r"\. .* goes under `script`\."):
+            gobare.load({"mcp": {"docs": {"calls": [entry]}}})
 
 
 def test_a_refused_word_about_a_server_changes_nothing(api: Api) -> None:
