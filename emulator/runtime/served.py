@@ -237,10 +237,6 @@ class ServedServers:
                 return asked._replace(scheme=own.scheme, netloc=user + own.netloc, path=f"/{PREFIX}/{rest}").geturl()
         return None
 
-    def owns(self, url: str) -> bool:
-        """Whether an address is one of this emulator's own: connecting to it leads nowhere else."""
-        return self.local(url) is not None
-
     def close(self) -> None:
         """End them all."""
         for name in list(self._servers):

@@ -259,4 +259,4 @@ def test_the_address_is_the_one_that_clients_are_told() -> None:
             f"{emulator.url}/v1/sessions",
             "https://127.0.0.1/_mcp/docs",
         ):
-            assert not served.owns(url)
+            assert served.local(url) is None
