@@ -10,6 +10,7 @@ import asyncio
 import http.client
 import json
 import queue
+import socket
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
@@ -351,3 +352,14 @@ def _scope(emulator: Emulator, method: str, path: str, headers: dict[str, str]) 
         "headers": [(b"host", host.encode()), *((k.encode(), v.encode("latin-1")) for k, v in headers.items())],
         "state": {"emulator": emulator.socket},
     }
+
+
+def read_to_end(connection: socket.socket) -> tuple[bytes, str]:
+    """All that a connection has for its client, and how it ends: `closed` or `reset`."""
+    got = b""
+    try:
+        while part := connection.recv(65536):
+            got += part
+    except ConnectionResetError:
+        return got, "reset"
+    return got, "closed"

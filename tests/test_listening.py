@@ -11,6 +11,7 @@ import pytest
 from emulator.listening import Connection
 from emulator.loops import new_loop
 from emulator.server import Corked
+from tests.support import read_to_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,13 +49,7 @@ async def met_by_a_client(end: Callable[[Connection], None], sends: bytes) -> tu
 def read(address: tuple[str, int]) -> tuple[bytes, str]:
     with socket.create_connection(address, timeout=5) as client:
         client.sendall(b"x")
-        got = b""
-        try:
-            while part := client.recv(1000):
-                got += part
-        except ConnectionResetError:
-            return got, "reset"
-        return got, "closed"
+        return read_to_end(client)
 
 
 @pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)

@@ -18,7 +18,7 @@ import pytest
 from emulator import Emulator
 from emulator.clock import stopwatch
 from tests.findings.support import evidence, found, ids
-from tests.support import WAIT, Api
+from tests.support import WAIT, Api, read_to_end
 
 LIST = {"method": "GET", "path": "/v1/sessions"}
 CREATE = {"method": "POST", "path": "/v1/sessions"}
@@ -31,13 +31,7 @@ def raw(gobare: Emulator, verb: str, path: str, body: bytes = b"", head: str = "
     lines = f"{verb} {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {gobare.token}\r\n{head}"
     with socket.create_connection((host, int(port)), timeout=WAIT) as connection:
         connection.sendall(f"{lines}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-        got = b""
-        try:
-            while part := connection.recv(65536):
-                got += part
-        except ConnectionResetError:
-            return got, "reset"
-        return got, "closed"
+        return read_to_end(connection)
 
 
 def body_of(got: bytes) -> tuple[int, bytes]:
