@@ -147,11 +147,12 @@ async def collected() -> None:
     gc.collect()
 
 
+async def breaks() -> None:
+    raise ValueError("nobody looked")
+
+
 def test_the_error_of_a_task_nobody_awaited_is_the_scripts() -> None:
     async def agent(turn: Turn) -> None:
-        async def breaks() -> None:
-            raise ValueError("nobody looked")
-
         task = asyncio.create_task(breaks())
         await asyncio.sleep(0)
         del task
@@ -173,9 +174,6 @@ def test_the_error_of_a_task_nobody_awaited_is_the_scripts() -> None:
 
 def test_the_error_of_a_task_nobody_awaited_is_known_at_once() -> None:
     async def agent(turn: Turn) -> None:
-        async def breaks() -> None:
-            raise ValueError("nobody looked")
-
         task = asyncio.create_task(breaks())
         await asyncio.sleep(0)
         del task
@@ -196,9 +194,6 @@ def test_the_error_of_a_task_nobody_awaited_is_known_at_once() -> None:
 
 def test_an_error_that_another_thread_comes_upon_ends_the_turn_on_its_loop() -> None:
     async def agent(turn: Turn) -> None:
-        async def breaks() -> None:
-            raise ValueError("nobody looked")
-
         if turn.number == 1:
             task = asyncio.create_task(breaks())
             await asyncio.sleep(0)
@@ -281,9 +276,6 @@ def test_an_error_outside_of_any_turn_is_the_loops_to_tell() -> None:
             told.append(context)
 
     async def main() -> None:
-        async def breaks() -> None:
-            raise ValueError("nobody looked")
-
         task = asyncio.create_task(breaks())
         await asyncio.sleep(0)
         del task
